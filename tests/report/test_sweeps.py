@@ -39,7 +39,7 @@ def sweep(*, walks: int = 4, missing: bool = False, words: bool = False) -> xarr
 def test_seeds_are_repetitions_and_the_rest_is_shown() -> None:
     view = view_of(sweep())
     assert (view.keys, view.x, view.others) == (["walk.A.design.jump", "graph.n"], "walk.A.design.jump", ["graph.n"])
-    assert (view.repeated, view.repetitions) == (("problem.seed",), 2)
+    assert view.draws == " and 2 values of problem.seed"
     np.testing.assert_allclose(view.final.sel(design="first").values[:, 0], np.array([0.1, 0.3, 0.9]) + 0.01 + 1.5e-4)
     # Student's t with one degree of freedom, times the deviation of two values 1e-4 apart, over √2.
     np.testing.assert_allclose(view.half.values, 12.706204736 * 1e-4 / np.sqrt(2) / np.sqrt(2), rtol=1e-6)
@@ -49,14 +49,14 @@ def test_seeds_are_repetitions_and_the_rest_is_shown() -> None:
 
 def test_without_repetitions_the_interval_is_that_of_the_walks() -> None:
     view = view_of(sweep().isel({"problem.seed": [0], "graph.n": [0]}).squeeze(["problem.seed", "graph.n"], drop=True))
-    assert (view.repeated, view.keys) == ((), ["walk.A.design.jump"])
+    assert (view.draws, view.keys) == ("", ["walk.A.design.jump"])
     deviation = np.std(np.linspace(-1e-5, 1e-5, 4), ddof=1)
     np.testing.assert_allclose(view.half.values, 3.18244630528 * deviation / 2, rtol=1e-6)
 
 
 def test_a_sweep_of_seeds_alone_has_them_as_its_axis() -> None:
     view = view_of(sweep().isel({"graph.n": 0, "walk.A.design.jump": 0}, drop=True))
-    assert (view.keys, view.repeated) == (["problem.seed"], ())
+    assert (view.keys, view.draws) == (["problem.seed"], "")
 
 
 def test_a_table_has_a_row_for_each_point() -> None:

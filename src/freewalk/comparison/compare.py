@@ -17,6 +17,7 @@ from freewalk.jobs import arguments
 from freewalk.jobs.prepare import PRECISIONS, blamed_on, place, prepare
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import measured
+from freewalk.report.measures import values_of
 from freewalk.run.learn import Method
 from freewalk.run.loop import Progress
 from freewalk.run.record import Record, concat
@@ -113,11 +114,12 @@ def compare(
     goal = _check.real(who, "goal", goal, above=1.0, remedy="2 is twice the optimum")
     _check.function(who, "progress", progress, ("label", "done", "total"))
     keep, methods = _check.flag(who, "keep_steps", keep_steps), _methods(contestants)
-    optimum, done = _optimum(problem), 0
+    optimum = _optimum(problem)
+    finished: list[tuple[Finish, Record]] = []
 
     def tell(words: str) -> None:
         if progress is not None:
-            progress(words, done, len(methods))
+            progress(words, len(finished), len(methods))
 
     if np.asarray(start, dtype=object).ndim > 0:
         expected = "one node, 'uniform' or 'heaviest'"
@@ -133,23 +135,20 @@ def compare(
     runners = [Contestant(track, method) for method in methods]
     for one in runners:
         _admit(one)
-    rows: list[Finish] = []
-    records: list[Record] = []
     stopped = ""
     try:
-        for done, one in enumerate(runners):  # noqa: B007 (tell shows it)
-            record, choice = _run(one, choose(one, budget, keep))
-            rows.append(_finish(one, record, choice))
-            records.append(record)
+        for one in runners:
+            finished.append(_run(one, choose(one, budget, keep)))
     except (Interrupted, KeyboardInterrupt) as interrupt:
         stopped = str(interrupt) or "SIGINT"
-        if not rows:
+        if not finished:
             raise KeyboardInterrupt(stopped) from None
+    rows, records = zip(*finished, strict=True)
     together = concat(records, [row.label for row in rows], pad=True)
     together.data.attrs["partial"] = int(bool(stopped))
     if stopped:
         together.provenance["interrupted_by"] = stopped
-    return Comparison(tuple(rows), together, goal, track.level, optimum, problem.primary, track.most, budget)
+    return Comparison(rows, together, goal, track.level, optimum, problem.primary, track.most, budget)
 
 
 def _methods(contestants: Sequence[Method]) -> list[Method]:
@@ -163,7 +162,7 @@ def _methods(contestants: Sequence[Method]) -> list[Method]:
     labels = [one.label for one in found]
     if len(set(labels)) != len(labels):
         raise _check.fail("compare", "the labels of contestants", labels, "different ones", "rename them")
-    return list(found)
+    return found
 
 
 def _optimum(problem: Objective) -> float:
@@ -173,16 +172,12 @@ def _optimum(problem: Objective) -> float:
         raise FreewalkError(f"compare: higher is better for {name} of {who}, expected a loss as its primary measure")
     best = arguments.optimum(problem)
     if np.isnan(best).any():
-        raise FreewalkError(
-            f"compare: the optimum of {who} is not known, expected an objective with optimum(): the goal is a multiple "
-            "of the best value"
-        )
+        expected = "an objective with optimum(): the goal is a multiple of the best value"
+        raise FreewalkError(f"compare: the optimum of {who} is not known, expected {expected}")
     value = float(measured(problem, best)[name])
     if not value > 1e-12 * float(measured(problem, np.zeros(problem.dim))[name]):
-        raise FreewalkError(
-            f"compare: {name} of {who} is {value:.2g} at the optimum, expected more than 0: the goal is a multiple of "
-            "it; use data with noise"
-        )
+        expected = "more than 0: the goal is a multiple of it; use data with noise"
+        raise FreewalkError(f"compare: {name} of {who} is {value:.2g} at the optimum, expected {expected}")
     return value
 
 
@@ -192,10 +187,10 @@ def _check_first(track: Track) -> None:
     for first in arguments.models(initial, problem, 1, track.seed, "float64"):
         value = float(measured(problem, first)[problem.primary])
         if value <= track.level:
-            raise FreewalkError(
-                f"compare: {problem.primary} of the first model is {value:.4g}, expected more than the goal of "
-                f"{track.level:.4g}; choose a smaller goal, or another initial model"
+            words = (
+                f"{problem.primary} of the first model is {value:.4g}, expected more than the goal of {track.level:.4g}"
             )
+            raise FreewalkError(f"compare: {words}; choose a smaller goal, or another initial model")
 
 
 def _admit(one: Contestant) -> None:
@@ -210,7 +205,7 @@ def _admit(one: Contestant) -> None:
         arguments.visits_everywhere(job.phases, nodes)
 
 
-def _run(one: Contestant, choice: Choice) -> tuple[Record, Choice]:
+def _run(one: Contestant, choice: Choice) -> tuple[Finish, Record]:
     """Run a contestant until it has reached the goal, or its budget is exhausted."""
     track, most = one.track, one.most_rounds
     guess = one.first_rounds if not np.isfinite(choice.rounds) else int(np.ceil(_BEYOND * choice.rounds))
@@ -228,17 +223,15 @@ def _run(one: Contestant, choice: Choice) -> tuple[Record, Choice]:
             choice, left = reduced(choice), left - 1
             rounds = min(max(int(np.ceil(_BEYOND * choice.rounds)), 8), most)
         elif np.isfinite(reached) or rounds >= most or has_diverged(record):
-            return record, choice
+            return _finish(one, record, choice), record
         else:
             rounds = min(4 * rounds, most)
 
 
 def _finish(one: Contestant, record: Record, choice: Choice) -> Finish:
-    track, data = one.track, record.data
-    values = np.asarray(data[track.problem.primary].transpose("walk", "step").values)
-    counts = {
-        axis: np.asarray((data.step if axis == "rounds" else data[axis]).values, dtype=np.float64) for axis in AXES
-    }
+    track, data = one.track, record.data.assign(rounds=record.data.step)
+    values = values_of(data, track.problem.primary)
+    counts = {axis: np.asarray(data[axis].values, dtype=np.float64) for axis in AXES}
     step = choice.step if choice.step is not None else getattr(one.method.rule, "step", None)
     return Finish(
         label=one.method.label,

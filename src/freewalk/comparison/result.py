@@ -17,9 +17,9 @@ from freewalk.comparison.steps import EXACT, GIVEN, SEARCH, Budget
 from freewalk.errors import RecordError
 from freewalk.linear.arrays import Floats
 from freewalk.report.measures import HUGE, crossings
-from freewalk.report.summary import plain_text
+from freewalk.report.summary import plain_text, table_of
 from freewalk.run.record import Record
-from freewalk.storage.files import replacing
+from freewalk.storage.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ RECORD, CURVES, TABLE, PAGE, NUMBERS = "record.npz", "curves.png", "table.txt", 
 
 _RESAMPLES = 1000
 _LEVELS = (0.025, 0.975)
-_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_UNITS = ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k"))
 _check = Checks(RecordError)
 
 
@@ -131,67 +131,43 @@ class Comparison:
     @property
     def caption(self) -> str:
         """The explanation below the table."""
-        walks = max(row.walks for row in self.rows)
-        words = [
+        rows, budget, hows = self.rows, self.budget, {row.how for row in self.rows}
+        searched = [row for row in rows if row.how in (EXACT, SEARCH)]
+        runs, updates = sum(row.pilot_runs for row in searched), sum(row.pilot_updates for row in searched)
+        still = "" if all(row.draws for row in rows) else "; 'no draws': nothing is random, one run"
+        remarks = {
             f"Counted until the goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times "
             "the optimum. Updates are those of all tokens of a walk. Each count comes with its 95 % confidence "
-            f"interval, by a bootstrap over {walks:,} walks"
-        ]
-        words[0] += "." if all(row.draws for row in self.rows) else "; 'no draws': nothing is random, one run."
-        searched = [row for row in self.rows if row.how in (EXACT, SEARCH)]
-        if searched:
-            runs, updates = sum(row.pilot_runs for row in searched), sum(row.pilot_updates for row in searched)
-            budget = self.budget
-            words.append(
-                "Steps are those that took the fewest rounds, and stayed at the goal, in pilot runs with another seed; "
-                f"the budget for each method was {budget.runs} runs of {budget.walks} walks and "
-                f"{short(budget.updates)} updates, and {len(searched)} of them spent {runs} runs and {short(updates)} "
-                "updates together."
-            )
-        if any(row.how == EXACT for row in self.rows):
-            words.append(
-                "Step 'exact': its expected loss settles at half of the goal's distance from the optimum, and no "
-                "larger one was quicker."
-            )
-        if any(row.how == GIVEN for row in self.rows):
-            words.append("Step 'given': as the method had it.")
-        if any(row.reached and not row.stayed for row in self.rows):
-            words.append("'?': the mean was above the goal again later.")
-        if not all(row.reached for row in self.rows):
-            words.append(f"'>': not reached; a walk may make {short(self.most)} updates.")
-        return " ".join(words)
+            f"interval, by a bootstrap over {max(row.walks for row in rows):,} walks{still}.": True,
+            "Steps are those that took the fewest rounds, and stayed at the goal, in pilot runs with another seed; "
+            f"the budget for each method was {budget.runs} runs of {budget.walks} walks and {short(budget.updates)} "
+            f"updates, and {len(searched)} of them spent {runs} runs and {short(updates)} updates together.": searched,
+            "Step 'exact': its expected loss settles at half of the goal's distance from the optimum, and no larger "
+            "one was quicker.": EXACT in hows,
+            "Step 'given': as the method had it.": GIVEN in hows,
+            "'?': the mean was above the goal again later.": any(row.reached and not row.stayed for row in rows),
+            f"'>': not reached; a walk may make {short(self.most)} updates.": not all(row.reached for row in rows),
+        }
+        return " ".join(words for words, apply in remarks.items() if apply)
 
     def tabulated(self) -> tuple[list[str], list[list[str]]]:
         """The headings and rows of the table, as strings of one or two lines."""
-        head = ["method", "step", *AXES, f"final {self.measure}"]
-        return head, [self._cells(row) for row in self.rows]
-
-    def _cells(self, row: Finish) -> list[str]:
-        step = "—" if row.step is None else f"{row.step:.3g}"
-        counts = [_count(row, axis) for axis in AXES]
-        final = f"{row.diverged} of {row.walks}\ndiverged" if row.diverged else f"{row.final:.3g}"
-        return [row.label, f"{step}\n{row.how}", *counts, final]
+        cells = []
+        for row in self.rows:
+            step = "—" if row.step is None else f"{row.step:.3g}"
+            final = f"{row.diverged} of {row.walks}\ndiverged" if row.diverged else f"{row.final:.3g}"
+            cells.append([row.label, f"{step}\n{row.how}", *(_count(row, axis) for axis in AXES), final])
+        return ["method", "step", *AXES, f"final {self.measure}"], cells
 
     def table(self) -> Table:
         """The rows for a terminal of 80 columns or more."""
-        from rich import box
-        from rich.table import Table
         from rich.text import Text
 
         head, rows = self.tabulated()
-        shown = Table(
-            title="partial: the comparison was interrupted" if self.partial else None,
-            caption=Text(self.caption, style="table.caption"),
-            caption_justify="left",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            padding=(0, 1, 0, 0),
-        )
-        shown.add_column(head[0], overflow="fold", min_width=12, vertical="top")
-        for heading in head[1:]:
-            shown.add_column(Text(heading.replace(" ", "\n")), justify="right", no_wrap=True, vertical="top")
-        for row in rows:
-            shown.add_row(*map(Text, row))
+        caption = Text(self.caption, style="table.caption")
+        shown = table_of([heading.replace(" ", "\n") for heading in head], rows, caption, vertical="top")
+        shown.title = "partial: the comparison was interrupted" if self.partial else None
+        shown.padding = (0, 1, 0, 0)
         return shown
 
     def text(self, width: int = 100) -> str:
@@ -222,12 +198,10 @@ class Comparison:
         section = section_of(self.record, title=title, band="confidence", measure=self.measure, axes=AXES)
         head, rows = self.tabulated()
         rows = [[cell.replace("\n", " · ") for cell in row] for row in rows]
+        table = Table(["method", "step", *(f"{axis} to the goal" for axis in AXES), head[-1]], rows, self.caption)
         lines = {self._goal: self.level, "optimum": self.optimum}
         charts = [replace(chart, lines=lines) for chart in section.charts]
-        head = ["method", "step", *(f"{axis} to the goal" for axis in AXES), head[-1]]
-        return write_page(
-            Page(title, [replace(section, charts=charts, tables=[Table(head, rows, self.caption)], lead="")]), path
-        )
+        return write_page(Page(title, [replace(section, charts=charts, tables=[table], lead="")]), path)
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers, ready for JSON; infinite and unknown ones are None."""
@@ -235,10 +209,8 @@ class Comparison:
             {**asdict(row), "to_goal": {axis: one and one._asdict() for axis, one in row.to_goal.items()}}
             for row in self.rows
         ]
-        names = ("goal", "level", "optimum", "measure", "most", "partial")
-        found = {name: getattr(self, name) for name in names}
-        plain = _plain({**found, "budget": asdict(self.budget), "rows": rows})
-        return dict(plain)
+        found = {name: getattr(self, name) for name in ("goal", "level", "optimum", "measure", "most", "partial")}
+        return dict(_plain({**found, "budget": asdict(self.budget), "rows": rows}))
 
     def save(self, folder: str | os.PathLike[str], title: str = "Comparison") -> Path:
         """Write record, table, figure, page and numbers (JSON) into a folder, which is created if necessary.
@@ -253,12 +225,10 @@ class Comparison:
         target = _check.path("save", "folder", folder)
         target.mkdir(parents=True, exist_ok=True)
         self.record.save(target / RECORD)
-        with replacing(target / TABLE) as file:
-            file.write_text(self.text(), encoding="utf-8")
+        write(target / TABLE, self.text())
         save(self.figure(), target / CURVES)
         self.page(target / PAGE, title)
-        with replacing(target / NUMBERS) as file:
-            file.write_text(json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write(target / NUMBERS, json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
         return target
 
 
@@ -274,23 +244,22 @@ def _count(row: Finish, axis: str) -> str:
 
 def short(number: float) -> str:
     """Format a count with three digits."""
-    digits, letter = _scaled(number)
-    return f"{digits}{' ' if letter else ''}{letter}"
+    return "".join(_scaled(number))
 
 
 def short_range(low: float, high: float) -> str:
     """Format two counts with three digits each."""
-    (first, one), (last, other) = _scaled(low), _scaled(high)
-    end = f"{' ' if other else ''}{other}"
-    return f"{first}–{last}{end}" if one == other else f"{short(low)}–{last}{end}"
+    (first, one), (_, other) = _scaled(low), _scaled(high)
+    return f"{first if one == other else short(low)}–{short(high)}"
 
 
 def _scaled(number: float) -> tuple[str, str]:
+    """The digits of a count, and its unit after a space."""
     if not math.isfinite(number):
         return ("∞" if number > 0 else "?"), ""
     rounded = float(f"{number:.3g}")
-    size, letter = next((one for one in _UNITS if rounded >= one[0]), (1.0, ""))
-    return f"{rounded / size:.3g}", letter
+    size, unit = next((one for one in _UNITS if rounded >= one[0]), (1.0, ""))
+    return f"{rounded / size:.3g}", unit
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from freewalk.errors import FreewalkError, FreewalkWarning
 from freewalk.linear import deadline
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
+from freewalk.schedules import Schedule
 
 EXACT, SEARCH, GIVEN = "exact", "search", "given"
 
@@ -75,7 +76,8 @@ class Choice:
 
 def choose(contestant: Contestant, budget: Budget, keep: bool) -> Choice:
     """Choose the step of a contestant, by the common rule."""
-    if keep or not contestant.has_a_step:
+    step = getattr(contestant.method.rule, "step", None)
+    if keep or step is None or isinstance(step, Schedule):
         return Choice(None, GIVEN)
     return _Search(contestant, budget, exact_step(contestant)).choice()
 
@@ -90,18 +92,15 @@ def exact_step(contestant: Contestant) -> float | None:
         return None
     from freewalk.analysis.learning.tokens import settling_step
 
-    method = contestant.method
-    share = (track.level / track.optimum - 1) / 2
-    settle = share * float(problem.loss(problem.optimum()))
+    method, kernel = contestant.method, contestant.kernel
+    settle = (track.level / track.optimum - 1) / 2 * float(problem.loss(problem.optimum()))
     track.tell(f"{method.label}: its exact step")
     try:
         with deadline.within(_SECONDS):
-            step = settling_step(
-                problem, contestant.kernel, rule, settle, tokens=method.tokens, exchange=method.exchange
-            )
+            step = settling_step(problem, kernel, rule, settle, tokens=method.tokens, exchange=method.exchange)
     except FreewalkError:  # no exact steady state, or none within the time limit
         return None
-    relative = step * float((contestant.kernel.weights * problem.smoothness).max())
+    relative = step * float((kernel.weights * problem.smoothness).max())
     return step if _USELESS < relative < _UNBOUND else None
 
 
@@ -139,16 +138,17 @@ class _Search:
             if self.exact is None:
                 self._climb_down()
             else:
-                self._begin_at(self._place(self.exact))
+                rounds, most = self.contestant.first_rounds, self.contestant.most_rounds
+                while self._pilot(self._origin, rounds).rounds == np.inf and rounds < most:
+                    rounds = min(4 * rounds, most)
             self._refine()
         except _OverBudget:
             pass
-        best, spent = self.best, (self.runs, self.updates)
-        rounds = np.inf if best is None else best.rounds
-        if self.exact is not None and (best is None or best.place == self._place(self.exact)):
-            return Choice(self.exact, EXACT, rounds, *spent)
         nearest = min(self.lowest, key=lambda place: (self.lowest[place], place), default=float(_WINDOW))
-        return Choice(self._step(nearest if best is None else best.place), SEARCH, rounds, *spent)
+        best = self.best or _Pilot(nearest if self.exact is None else self._origin, np.inf, np.inf)
+        at_origin = self.exact is not None and best.place == self._origin
+        step, how = (self.exact, EXACT) if at_origin else (self._step(best.place), SEARCH)
+        return Choice(step, how, best.rounds, self.runs, self.updates)
 
     @cached_property
     def _first(self) -> float:
@@ -156,16 +156,13 @@ class _Search:
         kernel, problem = self.contestant.kernel, self.contestant.track.problem
         return _LARGEST / float((kernel.weights * problem.smoothness).mean())
 
+    @cached_property
+    def _origin(self) -> float:
+        """The position of the exact step; without one, of the largest."""
+        return 0.0 if self.exact is None else float(np.log2(self._first / self.exact))
+
     def _step(self, place: float) -> float:
         return float(f"{self._first * 0.5**place:.3g}")
-
-    def _place(self, step: float) -> float:
-        return float(np.log2(self._first / step))
-
-    def _begin_at(self, place: float) -> None:
-        rounds, most = self.contestant.first_rounds, self.contestant.most_rounds
-        while self._pilot(place, rounds).rounds == np.inf and rounds < most:
-            rounds = min(4 * rounds, most)
 
     def _climb_down(self) -> None:
         window, smaller = [float(place) for place in range(_WINDOW)], _WINDOW
@@ -174,7 +171,7 @@ class _Search:
             found: dict[float, float] = {}
             while window:
                 place = window.pop(0)
-                pilot = self._pilot(place, rounds if self.best is None else int(np.ceil(self.best.rounds)))
+                pilot = self._pilot(place, rounds)
                 if np.isfinite(pilot.last):
                     found[place] = pilot.last
                 elif smaller < _SMALLEST:
@@ -191,26 +188,23 @@ class _Search:
 
     def _refine(self) -> None:
         """Try larger steps if the largest was the best, then those between the best and its neighbours."""
-        while self.best is not None and self._is_largest(self.best.place) and self._betters(self.best.place - 1):
+        if self.best is None:
+            return
+        while self.best.place <= self._origin and self._pilot(self.best.place - 1) is self.best:
             pass
         for apart in (0.5, 0.25):
-            middle = self.best
-            for place in () if middle is None else (middle.place - apart, middle.place + apart):
-                self._betters(place)
+            middle = self.best.place
+            for place in (middle - apart, middle + apart):
+                self._pilot(place)
 
-    def _is_largest(self, place: float) -> bool:
-        return place <= (0 if self.exact is None else self._place(self.exact))
+    def _pilot(self, place: float, rounds: int = 1) -> _Pilot:
+        """Run a step; a run that reaches the goal and stays there is the best so far if it was faster.
 
-    def _betters(self, place: float) -> bool:
-        before = self.best
-        if before is not None:
-            self._pilot(place, int(np.ceil(before.rounds)))
-        return self.best is not before
-
-    def _pilot(self, place: float, rounds: int) -> _Pilot:
-        """Run a step; a run that reaches the goal and stays there is the best so far if it was faster."""
+        It takes this many rounds; once a step is known to reach the goal, as many as that one, and half as many more.
+        """
         one, track = self.contestant, self.contestant.track
-        length = min(max(int(np.ceil(_LASTING * rounds)) if self.best is not None else rounds, 1), one.most_rounds)
+        needed = rounds if self.best is None else int(np.ceil(_LASTING * np.ceil(self.best.rounds)))
+        length = min(max(needed, 1), one.most_rounds)
         walks = self.budget.walks if one.draws else 1
         cost = length * one.updates_per_round * walks
         if self.runs >= self.budget.runs or self.updates + cost > self.budget.updates:
@@ -220,9 +214,9 @@ class _Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FreewalkWarning)  # the final run shows it
             record = one.run(self._step(place), length, walks, (track.seed + _OTHER_SEED) % 2**64)
-        mean = one.mean_of(record)
         reached = one.rounds_to_goal(record) if one.stays(record) else np.inf
-        pilot = _Pilot(place, reached, np.inf if has_diverged(record) else float(tail_of(mean).mean()))
+        last = np.inf if has_diverged(record) else float(tail_of(one.mean_of(record)).mean())
+        pilot = _Pilot(place, reached, last)
         if np.isfinite(reached) and (self.best is None or reached < self.best.rounds):
             self.best = pilot
         return pilot

@@ -13,10 +13,9 @@ from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph
 from freewalk.linear.arrays import Floats
 from freewalk.objectives import Objective
-from freewalk.report.measures import crossings
+from freewalk.report.measures import crossings, mean_and_band, values_of
 from freewalk.run.learn import Method, learn
 from freewalk.run.record import Record
-from freewalk.schedules import Schedule
 
 #: The number of checkpoints of a run: a goal reached in its last three quarters is known to 1 % or better.
 CHECKPOINTS = 400
@@ -90,12 +89,6 @@ class Contestant:
         options = self.track.options
         return {**options, "start": None} if isinstance(self.method.tokens, str) else options
 
-    @property
-    def has_a_step(self) -> bool:
-        """Whether its rule has a constant step that can be chosen."""
-        step = getattr(self.method.rule, "step", None)
-        return step is not None and not isinstance(step, Schedule)
-
     def run(self, step: float | None, rounds: int, walks: int, seed: int) -> Record:
         """Run it with a step (None: as given); raises Interrupted if a signal ended it."""
         method = self.method if step is None else self.method.with_step(step)
@@ -118,10 +111,8 @@ class Contestant:
 
     def mean_of(self, record: Record) -> Floats:
         """The mean over the walks of the primary measure; infinite if one has diverged."""
-        values = np.asarray(record.data[self.track.problem.primary].transpose("walk", "step").values)
-        with np.errstate(all="ignore"):
-            mean = values.mean(axis=0)
-        return np.where(np.isfinite(mean), mean, np.inf)
+        mean, _, _ = mean_and_band(values_of(record.data, self.track.problem.primary), "none")
+        return np.where(np.isnan(mean), np.inf, mean)
 
     def rounds_to_goal(self, record: Record) -> float:
         """The number of rounds to the goal; infinite if it is not reached."""

@@ -110,77 +110,63 @@ def _draw_laws(axes: "Axes", found: Diagnosis) -> None:
 
 def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.0) -> None:
     """Few labels on a log axis, as plain numbers: powers of ten, and numbers in between if those are too few."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     decades = np.log10(limits[1] / limits[0])
     subs = (1.0,) if decades > 2 else (1.0, 2.0, 5.0) if decades > 0.6 else (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
     axis.set_major_locator(LogLocator(subs=subs, numticks=8))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: form.format(factor * value)))
+    axis.set_major_formatter(lambda value, _: form.format(factor * value))
     axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_bars(axes: "Axes", found: Diagnosis) -> None:
     """The updates each design needs; if not computed, its excess visits or its messages."""
-    forecasts = list(found.forecasts.values())
-    ratios = np.array([found.times_uniform(one.label) for one in forecasts])
-    raced = found.forecasts[UNIFORM].race
-    if np.isfinite(ratios).any() and raced is not None:
-        axes.set_title("Updates needed, relative to MH uniform", loc="left")
+    forecasts, raced = list(found.forecasts.values()), found.forecasts[UNIFORM].race
+    values, colours = np.array([found.times_uniform(one.label) for one in forecasts]), (FASTER, SLOWER)
+    endless = np.array([outcome(one) not in ("", BIASED) for one in forecasts])
+    if np.isfinite(values).any() and raced is not None:
+        title = "Updates needed, relative to MH uniform"
         words = [outcome(one) if outcome(one) == BIASED else times(found, one) for one in forecasts]
         words[list(found.forecasts).index(UNIFORM)] = f"1 × = {number(raced.updates)}"
-        given_up = np.array([outcome(one) not in ("", BIASED) for one in forecasts])
-        _bars(axes, found, ratios, words, (FASTER, SLOWER), given_up)
-    elif found.entrapped:
-        axes.set_title("Excess visits to the worst trap", loc="left")
-        values = np.array([one.excess for one in forecasts])
-        _bars(axes, found, values, [number(value) for value in values])
     else:
-        axes.set_title("Messages per update", loc="left")
-        values = np.array([one.messages_per_update for one in forecasts])
-        _bars(axes, found, values, [f"{value:.2f}" for value in values])
+        title = "Excess visits to the worst trap" if found.entrapped else "Messages per update"
+        values = np.array([one.excess if found.entrapped else one.messages_per_update for one in forecasts])
+        words = [number(value) if found.entrapped else f"{value:.2f}" for value in values]
+        colours, endless = (COLOURS[0], COLOURS[0]), np.zeros(values.size, dtype=bool)
+    axes.set_title(title, loc="left")
+    _bars(axes, found, values, words, colours, endless)
 
 
 def _bars(
-    axes: "Axes",
-    found: Diagnosis,
-    values: Floats,
-    words: list[str],
-    colours: tuple[str, str] = (COLOURS[0], COLOURS[0]),
-    given_up: Flags | None = None,
+    axes: "Axes", found: Diagnosis, values: Floats, words: list[str], colours: tuple[str, str], endless: Flags
 ) -> None:
     """Bars to either side of 1 on a log axis, one colour per side; an arrow if a design was stopped early."""
-    from matplotlib.ticker import NullLocator
-
-    origin = 1.0
-    endless = np.zeros(values.size, dtype=bool) if given_up is None else given_up
-    known = np.append(values[np.isfinite(values) & (values > 0)], origin)
-    low, high = float(known.min()), float(known.max())
+    ends = np.where(np.isfinite(values) & (values > 0), values, 1.0)
+    low, high = min(float(ends.min()), 1.0), max(float(ends.max()), 1.0)
     if endless.any():
-        high = max(2.0 * high, 20.0 * origin)
+        high = max(2.0 * high, 20.0)
     # Room for the labels beyond the bars, as a fraction of their length.
     span = max(np.log10(high / low), 0.3)
-    left = low / 10 ** (0.3 * span) if low < origin else origin / 10 ** (0.05 * span)
+    left = low / 10 ** (0.3 * span) if low < 1 else 1 / 10 ** (0.05 * span)
     right = high * 10 ** (0.32 * span)
-    for row, (value, text) in enumerate(zip(values, words, strict=True)):
-        end = high if endless[row] else value if np.isfinite(value) and value > 0 else origin
-        colour = colours[int(end > origin)]
-        axes.barh(row, end - origin, left=origin, height=0.62, color=colour, zorder=3)
+    for row, (end, text) in enumerate(zip(np.where(endless, high, ends), words, strict=True)):
+        colour = colours[int(end > 1)]
+        axes.barh(row, end - 1, left=1, height=0.62, color=colour, zorder=3)
         if endless[row]:
             axes.plot([end], [row], marker=">", markersize=11, color=colour, zorder=4, clip_on=False)
-        side, away = ("right", -4) if end < origin else ("left", 10 if endless[row] else 4)
+        side, away = ("right", -4) if end < 1 else ("left", 10 if endless[row] else 4)
         look: dict[str, Any] = {"fontsize": 9, "color": GREY if text == BIASED else INK, "zorder": 5}
         axes.annotate(text, (end, row), (away, 0), textcoords="offset points", ha=side, va="center", **look)
-    axes.axvline(origin, color=INK, linewidth=1.0, zorder=4)
+    axes.axvline(1, color=INK, linewidth=1.0, zorder=4)
     axes.set(xscale="log", xlim=(left, right))
     _ticks(axes.xaxis, (left, right), "{:,.4g}")
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.minorticks_off()
     axes.set_ylim(values.size - 0.5, -0.5)
     # Labels take space from the bars: two narrow lines each, or one small line if there are many designs.
-    lines, width, size = (
-        (2, 18, min(10.5, 69 / values.size)) if values.size < 9 else (1, 24, min(8.5, 130 / values.size))
-    )
+    count = values.size
+    lines, width, size = (2, 18, min(10.5, 69 / count)) if count < 9 else (1, 24, min(8.5, 130 / count))
     names = ["\n".join(textwrap.wrap(one, width, max_lines=lines, placeholder=" …")) for one in found.forecasts]
-    axes.set_yticks(range(values.size), names, fontsize=size)
+    axes.set_yticks(range(count), names, fontsize=size)
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0)
     for label, entry in zip(found.forecasts, axes.get_yticklabels(), strict=True):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings
 
 import numpy as np
 
@@ -13,10 +14,9 @@ from freewalk.report.summary import table_of, with_interval
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.axes import Axes
     from rich.table import Table
 
-_WORST = 0.9  # the quantile over the nodes that stands for the badly served ones
+_LEVELS = {"90 % of nodes": 0.9, "worst node": 1.0}  # the quantiles over the nodes that a table shows
 _EXPECTED = "what fw.evaluate returns"
 
 
@@ -36,12 +36,15 @@ def evaluation_table(found: "xarray.Dataset") -> "Table":
     words = f"± is the 95 % confidence interval of the mean over {walks:,} walks. " if walks > 1 else ""
     if "node_loss" in found:
         words += "Node columns: the 90 % quantile over the nodes of the loss, and the largest; means over the walks."
-    by_node = {"90 % of nodes": _WORST, "worst node": 1.0} if "node_loss" in found else {}
-    rows = []
+    head, rows = ["design" if "design" in found.dims else "", *names, *(_LEVELS if "node_loss" in found else ())], []
     for label, part in parts.items():
-        cells = [_mean(part[name].values) for name in names]
-        rows.append([label, *cells, *(_mean(_quantile(part.node_loss.values, level)) for level in by_node.values())])
-    return table_of(["design" if "design" in found.dims else "", *names, *by_node], rows, Text(words))
+        columns = [part[name].values for name in names]
+        if "node_loss" in found:
+            losses = part.node_loss.where(np.isfinite(part.node_loss)).values
+            with catch_warnings(action="ignore"):  # of a walk that has none
+                columns += [*np.nanquantile(losses, [*_LEVELS.values()], axis=1)]
+        rows.append([label, *map(_mean, columns)])
+    return table_of(head, rows, Text(words))
 
 
 def node_losses(found: "xarray.Dataset", path: Where) -> Path:
@@ -70,52 +73,29 @@ def node_losses(found: "xarray.Dataset", path: Where) -> Path:
             if not losses.size:
                 axes.plot([], [], label=f"{label} (not finite)", **line_of(number))
                 continue
-            shaded |= len(losses) > 1
             positive &= bool(losses.min() > 0)
-            _draw(axes, losses, label, number)
-        _finish(axes, positive)
+            share = 100 * (np.arange(losses.shape[1]) + 0.5) / losses.shape[1]
+            mean, line = losses.mean(axis=0), line_of(number)
+            if len(losses) > 1:
+                shaded, (low, high) = True, np.quantile(losses, QUANTILES, axis=0)
+                shade(axes, share, low, high, number)
+            axes.plot(share, mean, label=label, linewidth=1.9, zorder=3, **line)
+            place = np.interp(mean.mean(), mean, share)  # where the curve crosses its mean
+            axes.plot([place], [mean.mean()], "o", color=line["color"], markersize=6, markeredgecolor="white", zorder=4)
+        low, high = axes.get_ylim()
+        values = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines])
+        if positive and values.size and values.max() > 20 * values.min():
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        elif positive:
+            axes.set_ylim(0.0 if low < high / 2 else low, high)
+        axes.set(xlim=(0, 100), xlabel="nodes, from the lowest loss to the highest", ylabel="loss at a node")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
         legend(figure, axes, f"band: {BANDS['quantiles']}" if shaded else None)
         walks = max(part.sizes["walk"] for part in parts.values())
         lines = f"line: mean over {walks:,} walks" if walks > 1 else "one walk"
         footnote(figure, f"{lines}, nodes sorted by their loss; dot: mean over the nodes")
     return target
-
-
-def _draw(axes: "Axes", losses: Floats, label: str, number: int) -> None:
-    """The curve of one design, with a dot where it crosses its mean."""
-    nodes = losses.shape[1]
-    share = 100 * (np.arange(nodes) + 0.5) / nodes
-    mean = losses.mean(axis=0)
-    line = line_of(number)
-    if len(losses) > 1:
-        low, high = np.quantile(losses, QUANTILES, axis=0)
-        shade(axes, share, low, high, number)
-    axes.plot(share, mean, label=label, linewidth=1.9, zorder=3, **line)
-    middle = float(mean.mean())
-    place = float(np.interp(middle, mean, share))
-    axes.plot([place], [middle], "o", color=line["color"], markersize=6, markeredgecolor="white", zorder=4)
-
-
-def _finish(axes: "Axes", positive: bool) -> None:
-    from matplotlib.ticker import FuncFormatter
-
-    low, high = axes.get_ylim()
-    if positive and axes.lines:
-        values = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines])
-        if values.size and values.max() > 20 * values.min():
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        else:
-            axes.set_ylim(0.0 if low < high / 2 else low, high)
-    axes.set(xlim=(0, 100), xlabel="nodes, from the lowest loss to the highest", ylabel="loss at a node")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
-
-
-def _quantile(losses: Floats, level: float) -> Floats:
-    """A quantile over the nodes for each walk; NaN if a walk has none."""
-    known = np.isfinite(losses)
-    rows = [np.quantile(row[fine], level) if fine.any() else np.nan for row, fine in zip(losses, known, strict=True)]
-    return np.array(rows)
 
 
 def _mean(values: Floats) -> str:

@@ -110,7 +110,7 @@ def curves_figure(
     import matplotlib
 
     check.choice("curves", "scale", scale, get_args(Scale))
-    measures.check_band("curves", band)
+    check.choice("curves", "band", band, BANDS)
     parts, shown = measures.by_design(record), measures.measure_of(record.data, measure)
     against = measures.axes_of(parts, shown, USUAL if axes is None else axes)
     statistics = {
@@ -125,9 +125,11 @@ def curves_figure(
     with matplotlib.rc_context(STYLE):
         figure = new_figure(max(4.8 * columns, 6.4), 1.0 + 3.5 * -(-len(against) // columns))
         panels = frames(figure, len(against), columns)
-        limits = _limits(statistics.values(), best, log)
+        bottom, top = limits = _limits(statistics.values(), best, log)
+        # Values far outside the picture would trouble a log axis.
+        far = (bottom / 1e3, top * 1e3) if log else (2 * bottom - top, 2 * top - bottom)
         for number, (label, part) in enumerate(parts.items()):
-            mean, low, high = _clipped(statistics[label], limits, log)
+            mean, low, high = (np.clip(curve, *far) for curve in statistics[label])
             diverged = measures.diverged_of(part, shown)
             name = f"{label} ({diverged} of {part.sizes['walk']} diverged)" if diverged else label
             for panel, axis in zip(panels, against, strict=True):
@@ -182,13 +184,6 @@ def _limits(statistics: Iterable[Curves], best: float | None, log: bool) -> tupl
         return lowest / min(1.25, max(1.02, spread**0.06)), highest * min(1.4, max(1.02, spread**0.1))
     room = 0.05 * (highest - lowest or abs(highest) or 1.0)
     return 0.0 if 0 <= lowest < highest / 2 else lowest - room, highest + room
-
-
-def _clipped(curves: Curves, limits: tuple[float, float], log: bool) -> list[Floats]:
-    """A mean and its band without values far outside the picture, with which a log axis has trouble."""
-    low, high = limits
-    far = (low / 1e3, high * 1e3) if log else (2 * low - high, 2 * high - low)
-    return [np.clip(curve, *far) for curve in curves]
 
 
 def line_of(number: int) -> dict[str, Any]:
@@ -246,8 +241,6 @@ def new_figure(width: float, height: float) -> "Figure":
 
 def axis_of_counts(axes: "Axes", log: bool = False) -> None:
     """A horizontal axis of counts from 0, with so few ticks that labels do not overlap."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     curves = [np.asarray(line.get_xdata(), dtype=np.float64) for line in axes.lines]
     firsts = [float(counts[counts > 0][0]) for counts in curves if (counts > 0).any()]
     if log and firsts:
@@ -259,9 +252,9 @@ def axis_of_counts(axes: "Axes", log: bool = False) -> None:
         axes.set_xticks(between[between >= min(firsts)], minor=True)
         axes.set_xlim(right=last)
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axes.locator_params(axis="x", nbins=5, steps=[1, 2, 5, 10])
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
 
 
 def legend(figure: "Figure", axes: "Axes", shaded: str | None = None) -> None:

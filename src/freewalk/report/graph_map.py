@@ -46,9 +46,9 @@ def scale_of_stays(stays: Floats) -> "ScalarMappable":
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-    finite = stays[np.isfinite(stays)]
-    low = float(finite.min()) if finite.size else 1.0
-    high = max(float(finite.max()) if finite.size else 1.0, 1.5 * low)
+    finite = stays[np.isfinite(stays)] if np.isfinite(stays).any() else np.ones(1)
+    low = float(finite.min())
+    high = max(float(finite.max()), 1.5 * low)
     colours = LinearSegmentedColormap.from_list("stays", ["#dceaf4", "#8fc1de", "#2f7fb8", "#08306b"])
     return ScalarMappable(LogNorm(low, high, clip=True), colours)
 
@@ -62,43 +62,41 @@ def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
     """Draw the graph into axes whose layout is final, because sizes and labels are in points."""
     focus = found.traps[0].nodes if found.traps else (int(found.stays.argmax()),)
     placed = layout(found.graph, focus, found.importance)
-    axes.set_title(_title(found, placed), loc="left")
+    around = "the worst trap" if found.traps else "the longest stay"
+    part = f"\n(the {placed.nodes.size} nodes around {around}, of {found.graph.n:,})"
+    axes.set_title(f"Where does the importance walk stay?{'' if placed.whole else part}", loc="left")
     axes.set_axis_off()
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    unit = _fit(figure, axes, placed)
+    unit = _fit(axes, placed)
 
     dots = _Dots(placed.nodes, placed.positions, _radii(found, placed, unit), placed.pairs)
     _draw_dots(axes, found, dots)
     named = found.graph.node_names is not None and dots.nodes.size <= _NAMED
-    taken = _draw_names(figure, axes, found, dots) if named else []
+    taken = _draw_names(axes, found, dots) if named else []
     crowded = placed.kind in ("ring", "path") and placed.nodes.size > _CROWDED
     if crowded and found.traps and len(found.traps[0].nodes) <= _BROAD:
         taken.append(_draw_close_up(axes, found, dots, unit))
     for trap in shown_traps(found)[:LABELLED]:
         if np.isin(trap.nodes, dots.nodes).any():
             name = "" if named or not trap.names else f" at {name_nodes(trap.names, most=2)}"
-            taken += _label(figure, axes, found, dots, trap, name, taken)
+            taken += _label(axes, found, dots, trap, name, taken)
 
 
-def _title(found: "Diagnosis", placed: GraphLayout) -> str:
-    if placed.whole:
-        return "Where does the importance walk stay?"
-    what = "the worst trap" if found.traps else "the longest stay"
-    part = f"the {placed.nodes.size} nodes around {what}, of {found.graph.n:,}"
-    return f"Where does the importance walk stay?\n({part})"
-
-
-def _fit(figure: "Figure", axes: "Axes", placed: GraphLayout) -> float:
+def _fit(axes: "Axes", placed: GraphLayout) -> float:
     """Set limits with equal units on both axes that leave room beside the graph; returns the points per unit."""
     # Labels stand outside a ring; in other graphs they find room between the nodes.
     margin = 0.2 if placed.kind in ("ring", "path", "star") else 0.12
     panel = np.array(axes.get_window_extent().size)
     unit = float((panel / (np.abs(placed.positions).max(axis=0) + margin)).min() / 2)
     width, height = panel / unit / 2
-    axes.set_xlim(-width, width)
-    axes.set_ylim(-height, height)
-    return unit * 72.0 / figure.dpi
+    axes.set(xlim=(-width, width), ylim=(-height, height))
+    return unit / _pixel(axes)
+
+
+def _pixel(axes: "Axes") -> float:
+    """The pixels per point."""
+    return axes.figure.dpi / 72.0
 
 
 def _radii(found: "Diagnosis", placed: GraphLayout, unit: float) -> Floats:
@@ -119,42 +117,35 @@ def _grown(found: "Diagnosis", nodes: Ints, usual: float, most: float) -> Floats
 
 def _draw_dots(axes: "Axes", found: "Diagnosis", dots: _Dots) -> None:
     """Edges, rings around the nodes of traps, nodes."""
-    from matplotlib.collections import LineCollection
-
     if dots.pairs.size:
-        crowd = dots.pairs.shape[0] / max(dots.nodes.size, 1)
-        alpha = float(np.clip(2.2 / crowd, 0.06, 0.9))
-        lines = LineCollection(list(dots.places[dots.pairs]), colors="#b5b5b5", linewidths=0.8, alpha=alpha, zorder=1)
-        axes.add_collection(lines, autolim=False)
+        alpha = float(np.clip(2.2 * dots.nodes.size / len(dots.pairs), 0.06, 0.9))
+        _draw_edges(axes, dots, dots.pairs, colors="#b5b5b5", linewidths=0.8, alpha=alpha, zorder=1)
     for trap in reversed(shown_traps(found)):
         _mark(axes, dots, np.flatnonzero(np.isin(dots.nodes, trap.nodes)), TRAP if trap is found.traps[0] else OTHER)
     shades = scale_of_stays(found.stays).to_rgba(found.stays[dots.nodes])
     order = np.argsort(found.stays[dots.nodes], kind="stable")  # long stays on top
-    axes.scatter(
-        dots.places[order, 0],
-        dots.places[order, 1],
-        s=(2 * dots.radii[order]) ** 2,
-        c=shades[order],
-        edgecolors="#5b6f80",
-        linewidths=np.minimum(0.5, dots.radii[order] / 6).tolist(),
-        zorder=4,
-    )
+    (x, y), radii = dots.places[order].T, dots.radii[order]
+    rims = np.minimum(0.5, radii / 6).tolist()
+    axes.scatter(x, y, s=(2 * radii) ** 2, c=shades[order], edgecolors="#5b6f80", linewidths=rims, zorder=4)
 
 
 def _mark(axes: "Axes", dots: _Dots, members: Ints, colour: str) -> None:
     """Rings around the nodes of a trap and broad edges between them; one outline could enclose other nodes too."""
-    from matplotlib.collections import LineCollection
-
     if not members.size:
         return
-    inside = dots.pairs[np.isin(dots.pairs, members).all(axis=1)] if dots.pairs.size else dots.pairs
+    inside = dots.pairs[np.isin(dots.pairs, members).all(axis=1)]
     if inside.size:
         width = _LINK * float(np.clip(np.sqrt(30 / len(inside)), 0.4, 1.0))  # many would cover what they cross
-        strokes = LineCollection(list(dots.places[inside]), colors=colour, linewidths=width, zorder=2)
-        axes.add_collection(strokes, autolim=False)
+        _draw_edges(axes, dots, inside, colors=colour, linewidths=width, zorder=2)
     reach = dots.radii[members] + _HALO - _RING / 2
     x, y = dots.places[members].T
     axes.scatter(x, y, s=(2 * reach) ** 2, facecolors="white", edgecolors=colour, linewidths=_RING, zorder=3)
+
+
+def _draw_edges(axes: "Axes", dots: _Dots, pairs: Ints, **look: Any) -> None:
+    from matplotlib.collections import LineCollection
+
+    axes.add_collection(LineCollection(list(dots.places[pairs]), **look), autolim=False)
 
 
 def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -> Floats:
@@ -200,9 +191,9 @@ def _around(found: "Diagnosis", trap: tuple[int, ...], shown: int) -> Ints:
     return order[(middle(order, trap) - (shown - 1) // 2 + np.arange(shown)) % order.size]
 
 
-def _draw_names(figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots) -> list[Floats]:
+def _draw_names(axes: "Axes", found: "Diagnosis", dots: _Dots) -> list[Floats]:
     """Write the name of each node on the side where it hides least; returns the boxes of the names."""
-    pixel, taken, frame = figure.dpi / 72.0, list[Floats](), np.array(axes.get_window_extent().extents)
+    pixel, taken, frame = _pixel(axes), list[Floats](), np.array(axes.get_window_extent().extents)
     nodes = axes.transData.transform(dots.places)
     first, last = nodes[dots.pairs.T][:, :, None]
     lines: Floats = first + np.linspace(0, 1, 40)[:, None] * (last - first)
@@ -212,8 +203,7 @@ def _draw_names(figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots)
     for place, (node, home) in enumerate(zip(dots.nodes, nodes, strict=True)):
         words = short(found.graph.node_name(int(node)), 16)
         text = axes.text(0, 0, words, ha="center", va="center", fontsize=8, color=INK, zorder=5, parse_math=False)
-        extent = text.get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
-        half = np.array([extent.width, extent.height]) / 2
+        half = np.array(text.get_window_extent().size) / 2
         tried = []
         for direction in _directions(16):
             centre = home + direction * (reach[place] + half + pixel)
@@ -230,9 +220,7 @@ def _draw_names(figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots)
     return taken
 
 
-def _label(
-    figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots, trap: "Trap", name: str, taken: list[Floats]
-) -> list[Floats]:
+def _label(axes: "Axes", found: "Diagnosis", dots: _Dots, trap: "Trap", name: str, taken: list[Floats]) -> list[Floats]:
     """Label a trap with its excess visits where there is room; returns the boxes of the label and its line."""
     members = np.flatnonzero(np.isin(dots.nodes, trap.nodes))
     centre = dots.places[members].mean(axis=0)
@@ -252,12 +240,10 @@ def _label(
         bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colour, "linewidth": 0.8, "alpha": 0.93},
         arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.9, "shrinkA": 0.0},
     )
-    pixel = figure.dpi / 72.0
-    extent = text.get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
-    half = np.array([extent.width, extent.height]) / 2 + 4 * pixel
-    tried = [_room(figure, axes, found, dots, anchor, half, taken) for anchor in inner]
-    best = int(np.argmin([cost for _, cost in tried]))
-    place, anchor = tried[best][0], inner[best]
+    pixel = _pixel(axes)
+    half = np.array(text.get_window_extent().size) / 2 + 4 * pixel
+    tried = [(anchor, *_room(axes, found, dots, anchor, half, taken)) for anchor in inner]
+    anchor, place, _ = min(tried, key=lambda one: one[2])
     home = axes.transData.transform(dots.places[anchor])
     text.xy = tuple(dots.places[anchor])
     text.arrow_patch.shrinkB = float(dots.radii[anchor]) + _HALO
@@ -268,13 +254,13 @@ def _label(
 
 
 def _room(
-    figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots, anchor: int, half: Floats, taken: list[Floats]
+    axes: "Axes", found: "Diagnosis", dots: _Dots, anchor: int, half: Floats, taken: list[Floats]
 ) -> tuple[Floats, float]:
     """The position near a node, in pixels, at which a box and its line hide least, and how much they hide."""
-    nodes = axes.transData.transform(dots.places)
-    home, near = nodes[anchor], (float(dots.radii[anchor]) + _HALO + 2) * figure.dpi / 72.0
+    nodes, pixel = axes.transData.transform(dots.places), _pixel(axes)
+    home, near = nodes[anchor], (float(dots.radii[anchor]) + _HALO + 2) * pixel
     held = np.isin(dots.nodes, np.concatenate([trap.nodes for trap in shown_traps(found)]))
-    radii = (dots.radii + np.where(held, _HALO + 2.0, 0.0))[:, None] * figure.dpi / 72.0
+    radii = (dots.radii + np.where(held, _HALO + 2.0, 0.0))[:, None] * pixel
     weights = np.where(held, 8.0, 2.0)
     marked = np.flatnonzero(held & (np.arange(held.size) != anchor))
     frame = np.array(axes.get_window_extent().extents)
@@ -282,7 +268,7 @@ def _room(
     tried = []
     for distance in (9.0, 20.0, 34.0, 52.0, 75.0, 110.0):
         for direction in _directions(24):
-            place = home + direction * (near + distance * figure.dpi / 72.0 + half * np.abs(direction))
+            place = home + direction * (near + distance * pixel + half * np.abs(direction))
             box = np.concatenate([place - half, place + half])
             points = home + np.linspace(0.1, 0.9, 9)[:, None] * (place - home)
             line = np.hstack([points, points])

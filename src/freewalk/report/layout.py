@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> GraphLayou
     around, given = [int(node) for node in focus], given_places(graph)
     kind = kind_of(graph) if given is None else "other"
     whole = graph.n <= (MOST if kind == "other" and given is None else MOST_BY_RULE)
-    nodes = np.arange(graph.n) if whole else nearest(graph, around, importance)
+    nodes = np.arange(graph.n) if whole else _nearest(graph, around, importance)
     part = graph if whole else _part(graph, nodes)
     if given is not None:
         places = given[nodes]
@@ -77,9 +77,9 @@ def along(graph: Graph, first: int) -> Ints:
     ends = np.flatnonzero(graph.degrees <= 1)
     order, before = [int(ends[0]) if ends.size else first], -1
     while len(order) < graph.n:
-        ahead = [int(node) for node in graph.neighbours(order[-1]) if node != before]
+        ahead = next(int(node) for node in graph.neighbours(order[-1]) if node != before)
         before = order[-1]
-        order.append(ahead[0])
+        order.append(ahead)
     return np.array(order)
 
 
@@ -93,18 +93,9 @@ def middle(order: Ints, focus: Iterable[int]) -> int:
     return int(where[0] + np.floor(offsets.mean())) % order.size
 
 
-def nearest(graph: Graph, focus: list[int], importance: Floats, most: int = NEARBY) -> Ints:
-    """Up to `most` nodes nearest to the focus; among the farthest, the most important."""
-    seen = np.zeros(graph.n, dtype=bool)
-    front = found = np.array(focus[:most], dtype=np.int64)
-    seen[front] = True
-    while front.size and found.size < most:
-        reached = np.unique(np.concatenate([graph.neighbours(int(node)) for node in front])).astype(np.int64)
-        reached = reached[~seen[reached]]
-        front = reached[np.argsort(-importance[reached], kind="stable")][: most - found.size]
-        seen[front] = True
-        found = np.concatenate([found, front])
-    return np.sort(found)
+def _nearest(graph: Graph, focus: list[int], importance: Floats) -> Ints:
+    """The nodes nearest to the focus, as many as are shown; among equally near ones, the most important."""
+    return np.sort(np.lexsort((-importance, graph.distances(focus)))[:NEARBY])
 
 
 def _places(graph: Graph, kind: Shape, focus: list[int]) -> Floats:
@@ -161,8 +152,7 @@ def by_forces(graph: Graph) -> Floats:
             moves[:, axis] += np.bincount(heads, pull[:, axis], minlength=graph.n)
         lengths = np.linalg.norm(moves, axis=1, keepdims=True)
         places = (places + moves / np.maximum(lengths, 1e-6) * np.minimum(lengths, heat)).astype(np.float32)
-    low, high = places.min(axis=0), places.max(axis=0)
-    return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12), dtype=np.float64)
+    return _centred(places)
 
 
 def _spectral(graph: Graph) -> NDArray[np.float32]:
@@ -186,9 +176,12 @@ def on_circle(turns: Floats) -> Floats:
 
 def _scaled(places: Floats) -> Floats:
     """Positions centred on 0, with the longer side from −1 to 1."""
-    places = places / max(float(np.abs(places).max()), 1e-300)  # then no sum or difference of them overflows
+    return _centred(places / max(float(np.abs(places).max()), 1e-300))  # then no sum or difference overflows
+
+
+def _centred(places: NDArray[Any]) -> Floats:
     low, high = places.min(axis=0), places.max(axis=0)
-    return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12))
+    return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12), dtype=np.float64)
 
 
 def _sides(graph: Graph) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,8 +25,8 @@ UPDATES, ROUNDS = "updates", "rounds"
 USUAL = (UPDATES, "messages")
 
 QUANTILES = (0.1, 0.9)
-#: The name of a band in a legend.
-BANDS: dict[str, str] = {"quantiles": "10–90 % of the walks", "confidence": "95 % confidence of the mean"}
+#: The kinds of bands, with their names in a legend.
+BANDS = {"quantiles": "10–90 % of the walks", "confidence": "95 % confidence of the mean", "none": ""}
 
 _MOST = 1e30  # the largest count or smoothness, so that sums stay finite
 HUGE = 1e300  # instead of infinity, whose product with a weight of 0 is not a number
@@ -69,12 +69,8 @@ def measure_of(data: "xarray.Dataset", name: str | None = None) -> Measure:
     attrs, best = data[chosen].attrs, data.attrs.get(f"optimal_{chosen}")
     label = check.text("report", f"long_name of {chosen}", attrs.get("long_name", chosen))
     better = check.choice("report", f"better of {chosen}", attrs.get("better", "lower"), ("lower", "higher"))
-    return Measure(
-        name=chosen,
-        label=label.split(",")[0],
-        rises=better == "higher",
-        optimum=None if best is None else check.real("report", f"optimal_{chosen}", best),
-    )
+    optimum = None if best is None else check.real("report", f"optimal_{chosen}", best)
+    return Measure(chosen, label.split(",")[0], better == "higher", optimum)
 
 
 def axes_of(parts: Parts, measure: Measure, wanted: Sequence[str] | None = None) -> dict[str, str]:
@@ -106,11 +102,6 @@ def axes_of(parts: Parts, measure: Measure, wanted: Sequence[str] | None = None)
 def rounds_differ(parts: Parts) -> bool:
     """Whether rounds differ from updates, as with several tokens or several local steps."""
     return any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values())
-
-
-def tabled(parts: Parts) -> tuple[str, ...]:
-    """What a table counts by default."""
-    return (*USUAL, ROUNDS) if rounds_differ(parts) else USUAL
 
 
 def _by_walk_and_step(data: "xarray.Dataset") -> list[str]:
@@ -160,24 +151,18 @@ def by_design(record: Record) -> "dict[str, xarray.Dataset]":
             raise RecordError(f"report: {name} in the record is {found}, expected numbers by {words}")
     if "design" not in data.dims:
         return {check.text("report", "label", record.label): _checked(data)}
-    parts = {
-        check.text("report", "design", str(label)): _own_walks(data.sel(design=label)) for label in data.design.values
-    }
+    parts = {check.text("report", "design", str(label)): data.sel(design=label) for label in data.design.values}
     if not parts or len(parts) != data.sizes["design"]:
         raise RecordError("report: the record has no designs, or two with the same name, expected distinct names")
+    if "walks" in data:  # fw.concat has added walks as padding
+        for label, part in parts.items():
+            count = check.whole("report", "walks in the record", part.walks.values.item(), 1, part.sizes["walk"])
+            parts[label] = part.isel(walk=slice(count))
     # Messages are counted at every checkpoint, even after a walk has diverged.
     return {
         label: _checked(part.isel(step=np.flatnonzero(part.messages.notnull().any("walk"))))
         for label, part in parts.items()
     }
-
-
-def _own_walks(part: "xarray.Dataset") -> "xarray.Dataset":
-    """A design without the walks that `fw.concat` added as padding."""
-    if "walks" not in part:
-        return part
-    count = check.whole("report", "walks in the record", part.walks.values.item(), 1, part.sizes["walk"])
-    return part.isel(walk=slice(count))
 
 
 def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
@@ -225,11 +210,6 @@ def half_width(values: Floats) -> Floats:
         return np.asarray(stdtrit(walks - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(walks))
 
 
-def check_band(who: str, band: Band) -> None:
-    """Check the kind of a band."""
-    check.choice(who, "band", band, get_args(Band))
-
-
 def mean_and_band(
     values: Floats, band: Band = "quantiles", *, rises: bool = False, best: float | None = None
 ) -> tuple[Floats, Floats, Floats]:
@@ -267,19 +247,14 @@ def is_spread(parts: Parts, measure: Measure, axes: Iterable[str]) -> bool:
     That is the case if a design is halfway to its best value within the first twentieth of the axis, or if another
     takes more than eight times as long to get halfway.
     """
-    means = {
-        label: mean_and_band(values_of(part, measure.name), "none", rises=measure.rises)[0]
-        for label, part in parts.items()
-    }
-    log = is_log(measure, means.values())
+    means = [mean_and_band(values_of(part, measure.name), "none", rises=measure.rises)[0] for part in parts.values()]
+    log = is_log(measure, means)
     for axis in axes:
-        curves = [(along(part, axis), means[label]) for label, part in parts.items()]
+        curves = [(along(part, axis), mean) for part, mean in zip(parts.values(), means, strict=True)]
         curves = [(counts, mean) for counts, mean in curves if counts[-1] > 0]  # one that sends nothing has no extent
-        if not curves:
-            continue
         middles = [_halfway(counts, -mean if measure.rises else mean, log) for counts, mean in curves]
-        end = max(float(counts[-1]) for counts, _ in curves)
-        if max(middles) > _APART * min(middles) or min(middles) < _CORNER * end:
+        end = max((float(counts[-1]) for counts, _ in curves), default=0.0)
+        if middles and (max(middles) > _APART * min(middles) or min(middles) < _CORNER * end):
             return True
     return False
 

@@ -51,14 +51,12 @@ def partition_figure(partition: Partition, path: Where) -> Path:
 
 
 def _draw_sizes(axes: "Axes", found: Partition) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     if found.n <= _MOST_DOTS:
         axes.bar(np.arange(found.n), found.sizes, width=0.62, color="#9aa7b1", zorder=3)
     else:
         axes.stairs(found.sizes, np.arange(found.n + 1) - 0.5, fill=True, color="#9aa7b1", zorder=3)
     axes.set(ylim=(0, 1.05 * found.sizes.max()), ylabel="samples")
-    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 2, 5, 10]))
+    axes.locator_params(axis="y", nbins=3, integer=True, steps=[1, 2, 5, 10])
     axes.tick_params(axis="x", length=0, labelbottom=False)
     axes.grid(False, axis="x")
     axes.set_title(f"{len(found.nodes):,} samples at {found.n:,} node{'s' * (found.n > 1)}", loc="left")
@@ -104,8 +102,6 @@ def _draw_cells(figure: "Figure", axes: "Axes", found: Partition) -> None:
 
 
 def _label(axes: "Axes", found: Partition) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     names = [short(name, _LETTERS) for name in found.groups]
     every = -(-len(names) // _LABELS)
     axes.set_yticks(range(0, len(names), every), names[::every])
@@ -115,7 +111,7 @@ def _label(axes: "Axes", found: Partition) -> None:
     if found.n <= 20:
         axes.set_xticks(range(found.n))
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=[1, 2, 5, 10]))
+        axes.locator_params(axis="x", nbins=10, integer=True, steps=[1, 2, 5, 10])
     axes.set_xlabel("node")
     axes.set_ylabel("target" if found.classes is None else "class", color=INK)
     axes.tick_params(which="both", length=0)

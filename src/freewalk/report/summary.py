@@ -4,13 +4,13 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from freewalk.linear.arrays import Floats
 from freewalk.report import measures
-from freewalk.report.measures import UPDATES, Measure, Parts, check, graph_of, heavy_of, in_words, visits_of
+from freewalk.report.measures import ROUNDS, UPDATES, USUAL, Measure, Parts, check
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
@@ -62,13 +62,6 @@ class GapGoal:
     optimum: float
     initial: float
 
-    def in_words(self, name: str) -> str:
-        """The goal as a caption explains it; `name` is the measure."""
-        return (
-            f"Goal: a mean {name} of at most {self.level:.4g}, where {100 * self.fraction:.4g} % of the initial gap to "
-            f"the optimum is left (initially {self.initial:.4g}, at best {self.optimum:.4g})."
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Summary:
@@ -90,22 +83,25 @@ class Summary:
         return head, cells, " ".join(self._caption())
 
     def _caption(self) -> Iterator[str]:
-        several, differ = any(row.walks > 1 for row in self.rows), measures.rounds_differ(self.parts)
-        if several:
+        goal, differ = self.goal, measures.rounds_differ(self.parts)
+        if any(row.walks > 1 for row in self.rows):
             yield f"± is the 95 % confidence interval of the mean over {measures.walks_in_words(self.parts)}."
-        if self.goal is not None:
+        if goal is not None:
             gaps = np.diff(self.record.data.step.values)
             unit = "rounds" if differ else "updates"
             spacing = f" (one every {int(gaps[0]):,} {unit})" if gaps.size and (gaps == gaps[0]).all() else ""
-            words = self.goal.in_words(self.measure.name)
-            yield f"{words} Counted until the first checkpoint{spacing} that reaches it."
+            yield (
+                f"Goal: a mean {self.measure.name} of at most {goal.level:.4g}, where {100 * goal.fraction:.4g} % of "
+                f"the initial gap to the optimum is left (initially {goal.initial:.4g}, at best {goal.optimum:.4g}). "
+                f"Counted until the first checkpoint{spacing} that reaches it."
+            )
         if differ:
             yield "Updates are those of all tokens of a walk; in a round each token visits one node."
         if any(row.diverged for row in self.rows):
             yield "Diverged: the error grew without bound; use a smaller step."
-        graph, heavy = graph_of(self.record), heavy_of(self.record)
+        graph, heavy = measures.graph_of(self.record), measures.heavy_of(self.record)
         if heavy and graph is not None and graph.node_names is not None:
-            yield f"Heavy nodes: {in_words(graph, heavy)}."
+            yield f"Heavy nodes: {measures.in_words(graph, heavy)}."
 
 
 def summary_of(
@@ -113,8 +109,9 @@ def summary_of(
 ) -> Summary:
     """The summary of a record; parameters as for `summarize`."""
     parts, shown = measures.by_design(record), measures.measure_of(record.data, measure)
-    counted = measures.axes_of(parts, shown, measures.tabled(parts) if axes is None else axes)
-    wanted, heavy = _goal(parts, shown, goal), heavy_of(record)
+    usual = (*USUAL, ROUNDS) if measures.rounds_differ(parts) else USUAL
+    counted = measures.axes_of(parts, shown, usual if axes is None else axes)
+    wanted, heavy = _goal(parts, shown, goal), measures.heavy_of(record)
     rows = [_row(label, part, shown, list(counted), wanted, heavy) for label, part in parts.items()]
     return Summary(record, parts, shown, counted, wanted, rows)
 
@@ -158,9 +155,10 @@ def _goal(parts: Parts, measure: Measure, goal: float | None) -> GapGoal | None:
 def _row(
     label: str, data: "xarray.Dataset", measure: Measure, axes: Sequence[str], goal: GapGoal | None, heavy: list[int]
 ) -> Row:
-    values, curve, visits = measures.values_of(data, measure.name), _mean(data, measure), visits_of(data)
-    counts = {axis: measures.along(data, axis) for axis in axes}
+    values, curve, visits = measures.values_of(data, measure.name), _mean(data, measure), measures.visits_of(data)
     first = np.inf if goal is None else measures.crossings(curve[None], goal.level, between=False)[0]
+    counts = {axis: measures.along(data, axis) for axis in axes}
+
     return Row(
         label=label,
         walks=values.shape[0],
@@ -225,16 +223,18 @@ def table(
     return shown
 
 
-def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], caption: "Text") -> "Table":
+def table_of(
+    head: Sequence[str], rows: Iterable[Sequence[str]], caption: "Text", vertical: Literal["top", "bottom"] = "bottom"
+) -> "Table":
     """A table of numbers for a terminal, whose first column names the row."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     shown = Table(caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column(Text(head[0]), overflow="fold", min_width=12, vertical="bottom")
+    shown.add_column(Text(head[0]), overflow="fold", min_width=12, vertical=vertical)
     for heading in head[1:]:
-        shown.add_column(Text(heading), justify="right", no_wrap=True, vertical="bottom")
+        shown.add_column(Text(heading), justify="right", no_wrap=True, vertical=vertical)
     for row in rows:
         shown.add_row(*map(Text, row))  # a label may contain brackets, which rich would read as markup
     return shown

@@ -1,11 +1,13 @@
 """The tables and figures of a sweep: lines over a key, learning curves in small multiples, heat maps over two keys."""
 
+import math
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +48,7 @@ class SweepView:
     curves: "xarray.DataArray"  # the mean over the walks and the repetitions, by the same dimensions and by step
     updates: "xarray.DataArray"  # of all tokens, with the dimensions of `curves`
     x: str  # the key on the horizontal axis
-    repeated: tuple[str, ...]  # the keys that only repeat a point: seeds
-    repetitions: int
+    draws: str  # what a mean covers besides the walks: the keys that only repeat a point, which are seeds
 
     @property
     def keys(self) -> list[str]:
@@ -100,15 +101,11 @@ class SweepView:
         mean = f"Last value of the {self.measure.label}, mean over the walks{self.draws}"
         return f"{mean}; band: 95 % confidence of the mean"
 
-    @property
-    def draws(self) -> str:
-        """What a mean covers besides the walks."""
-        return f" and {self.repetitions} values of {', '.join(self.repeated)}" if self.repetitions > 1 else ""
-
 
 def view_of(data: "xarray.Dataset", measure: str | None = None, x: str | None = None) -> SweepView:
     """The view of a sweep that reports show; by default its primary measure over the numeric key with most values."""
     import xarray
+    from scipy.special import stdtrit
 
     check.instance("report", "data", data, xarray.Dataset, "an xarray.Dataset that fw.sweep returned")
     if "finished" not in data or "design" not in data.dims or "messages" not in data or not data.finished.values.any():
@@ -118,21 +115,19 @@ def view_of(data: "xarray.Dataset", measure: str | None = None, x: str | None = 
     mean, half = _over_walks(data, shown.name)
     counted, _ = _over_walks(data, "messages")
     updates = data.updates if "updates" in data else xarray.zeros_like(mean) + data.step
-    final, half = _last(mean, counted), _last(half, counted)
-    repeated = tuple(axis for axis in axes if axis.rpartition(".")[2] == "seed" and len(axes) > 1)
-    if set(repeated) == set(axes):
+    final, half, updates = _last(mean, counted), _last(half, counted), updates.broadcast_like(mean)
+    repeated = tuple(axis for axis in axes if axis.rpartition(".")[2] == "seed")
+    if len(repeated) == len(axes):
         repeated = repeated[1:]
-    repetitions = int(np.prod([data.sizes[axis] for axis in repeated])) if repeated else 1
-    if repetitions > 1:
-        half = final.stack(repetition=repeated).reduce(_half_of_some, "repetition")
+    repetitions = math.prod(data.sizes[axis] for axis in repeated)
     keys = [axis for axis in axes if axis not in repeated]
     order = (*keys, "design")
-    with np.errstate(all="ignore"):
-        final, mean, updates = (
-            # Over the finished repetitions, including diverged ones.
-            one.mean(list(repeated), skipna=True) if repeated else one
-            for one in (final, mean, updates.broadcast_like(mean))
-        )
+    # Over the finished repetitions, including diverged ones; of fewer than two, numpy would warn.
+    with np.errstate(all="ignore"), catch_warnings(action="ignore"):
+        if repetitions > 1:
+            counts = final.count(repeated)
+            half = final.std(repeated, ddof=1) * stdtrit(counts - 1, 0.975) / np.sqrt(counts)
+        final, mean, updates = (one.mean(repeated, skipna=True) for one in (final, mean, updates))
     numbers = [key for key in keys if data[key].dtype.kind in "iuf"]
     return SweepView(
         measure=shown,
@@ -141,8 +136,7 @@ def view_of(data: "xarray.Dataset", measure: str | None = None, x: str | None = 
         curves=mean.transpose(*order, "step"),
         updates=updates.transpose(*order, "step"),
         x=max(numbers or keys, key=data.sizes.__getitem__) if x is None else check.choice("report", "x", x, keys),
-        repeated=repeated,
-        repetitions=repetitions,
+        draws=f" and {repetitions} values of {', '.join(repeated)}" if repetitions > 1 else "",
     )
 
 
@@ -152,8 +146,7 @@ def _measure(data: "xarray.Dataset", name: str | None) -> Measure:
         for one, values in data.data_vars.items()
         if {"design", "step"} <= set(values.dims) and not str(one).endswith(HALF) and one != "updates"
     ]
-    chosen = data.attrs.get("primary", "loss") if name is None else name
-    chosen = check.choice("report", "measure", chosen, known)
+    chosen = check.choice("report", "measure", data.attrs.get("primary", "loss") if name is None else name, known)
     attrs = data[chosen].attrs
     label = str(attrs.get("long_name", chosen)).partition(",")[0]
     best = data.get(f"optimal_{chosen}")
@@ -182,40 +175,18 @@ def _last(values: "xarray.DataArray", counted: "xarray.DataArray") -> "xarray.Da
     return values.isel(step=0, drop=True).copy(data=np.where(there.any(axis=-1), found, np.nan))
 
 
-def _half_of_some(values: Floats, axis: int) -> Floats:
-    """Half of the 95 % confidence interval of the mean along an axis, ignoring missing values."""
-    from scipy.special import stdtrit
-
-    missing = np.isnan(values)
-    counts = (~missing).sum(axis)
-    with np.errstate(all="ignore"):
-        filled = np.where(missing, 0.0, values)
-        mean = filled.sum(axis) / counts
-        squares = np.where(missing, 0.0, (filled - np.expand_dims(mean, axis)) ** 2).sum(axis)
-        found = stdtrit(np.maximum(counts - 1, 1), 0.975) * np.sqrt(squares / (counts - 1) / counts)
-    return np.asarray(np.where(counts > 1, found, np.nan))
-
-
 def tabulated(view: SweepView) -> tuple[list[str], list[list[str]]]:
     """The headings and rows of a table: the values of the keys, and the final value of each design."""
-    head = [*view.keys, *view.designs]
-    rows = []
-    for place in product(*(range(view.final.sizes[key]) for key in view.keys)):
-        words = [view.labels(key)[number] for key, number in zip(view.keys, place, strict=True)]
-        cells = [
-            _cell(float(value), float(half))
-            for value, half in zip(view.final.values[place], view.half.values[place], strict=True)
-        ]
-        rows.append([*words, *cells])
-    return head, rows
+    keys = product(*(view.labels(key) for key in view.keys))
+    points = zip(*(one.values.reshape(-1, len(view.designs)).tolist() for one in (view.final, view.half)), strict=True)
+    rows = [[*words, *map(_cell, *point)] for words, point in zip(keys, points, strict=True)]
+    return [*view.keys, *view.designs], rows
 
 
 def _cell(value: float, half: float) -> str:
     """A number with its interval, or a word."""
-    if np.isnan(value):
-        return "–"
     if not np.isfinite(value):
-        return "diverged"
+        return "–" if np.isnan(value) else "diverged"
     return f"{value:.4g}" + (f" ± {half:.2g}" if np.isfinite(half) and half > 0 else "")
 
 
@@ -241,17 +212,14 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
     """
     target, view = figures.check_format(path), view_of(data, measure, x)
     log = view.is_log(view.final.values)
-    panels = list(view.panels(view.x))
-    with _drawing(target, len(panels), _COLUMNS, view.measure.label, view.footnote) as (figure, grid):
-        if log:  # before anything is drawn
-            grid[0].set_yscale("log")
-        for frame, panel in zip(grid, panels, strict=False):
+    panels = [(panel, "") for panel in view.panels(view.x)]
+    with _drawing(target, panels, _COLUMNS, view.measure.label, view.footnote, log=log) as (figure, grid):
+        for frame, (panel, _) in zip(grid, panels, strict=False):
             for number, design in enumerate(view.designs):
                 where, shown, low, high = view.line(panel, design, log=log)
                 if np.isfinite(shown).any():  # an empty band would set the limits of the axis
                     figures.shade(frame, where, low, high, number)
                 frame.plot(where, shown, marker="o", markersize=3.5, label=design, **figures.line_of(number))
-            _title(frame, panel)
             frame.set_xlabel(view.x, parse_math=False)
             if not view.is_number(view.x):
                 frame.set_xticks(range(view.final.sizes[view.x]), view.labels(view.x), rotation=20)
@@ -275,9 +243,7 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
     panels = list(product(view.panels(view.x), view.designs))
     colours = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, view.final.sizes[view.x]))
     words = f"colour: {view.x}; line: mean over the walks{view.draws}"
-    with _drawing(target, len(panels), len(view.designs), view.measure.label, words) as (figure, grid):
-        if log:
-            grid[0].set_yscale("log")
+    with _drawing(target, panels, len(view.designs), view.measure.label, words, log=log) as (figure, grid):
         for frame, (panel, design) in zip(grid, panels, strict=False):
             for number, value in enumerate(view.labels(view.x)):
                 place = {**panel.place, view.x: number}
@@ -286,7 +252,6 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
                 shown = np.where(np.isfinite(curve), curve, np.nan)
                 name = f"{view.x.rpartition('.')[2]} = {value}"
                 frame.plot(counts[there], shown[there], color=colours[number], linewidth=1.6, label=name)
-            _title(frame, panel, design)
             frame.set_xlabel("updates")
             figures.axis_of_counts(frame)
             _vertical(frame, log)
@@ -325,17 +290,17 @@ def sweep_map(
     norm = LogNorm(*ends) if log and ends[0] < ends[1] else Normalize(*ends)
     shades = matplotlib.colormaps["viridis" if view.measure.rises else "viridis_r"].with_extremes(bad="white")
     words = view.footnote.partition(";")[0] + "; white: no such point, or diverged (∞)"
-    with _drawing(target, len(panels), len(view.designs), y, words, {"axes.grid": False}) as (figure, grid):
+    with _drawing(target, panels, len(view.designs), y, words) as (figure, grid):
         for frame, (panel, design) in zip(grid, panels, strict=False):
             cells = view.final.isel(panel.place).sel(design=design).transpose(y, view.x).values
             shown = np.where(np.isfinite(cells), cells, np.nan)
             image = frame.imshow(shown, origin="lower", aspect="auto", cmap=shades, norm=norm, interpolation="nearest")
+            frame.grid(visible=False)
             _cells(frame, cells, norm, rises=view.measure.rises)
             for key, axis in ((view.x, frame.xaxis), (y, frame.yaxis)):
                 some = np.unique(np.linspace(0, view.final.sizes[key] - 1, min(view.final.sizes[key], 8)).astype(int))
                 axis.set_ticks(some, [view.labels(key)[number] for number in some])
             frame.set_xlabel(view.x, parse_math=False)
-            _title(frame, panel, design)
         bar = figure.colorbar(image, ax=list(grid), shrink=0.9)
         bar.set_label(view.measure.label)
         if log:
@@ -344,26 +309,24 @@ def sweep_map(
 
 @contextmanager
 def _drawing(
-    path: Where, panels: int, columns: int, y_label: str, words: str, style: dict[Any, Any] | None = None
+    path: Where, panels: list[tuple[Panel, str]], columns: int, label: str, words: str, *, log: bool = False
 ) -> "Iterator[tuple[Figure, NDArray[Any]]]":
-    """A figure, and labelled frames for as many panels as fit; its small print says how many did not."""
-    count = min(panels, _MOST_PANELS)
+    """A figure, and frames with titles for as many panels as fit; its small print says how many did not."""
+    count = min(len(panels), _MOST_PANELS)
     columns = min(columns, count, _COLUMNS)
-    if panels > count:
-        words += f"; {panels - count} more panels are not drawn"
+    if len(panels) > count:
+        words += f"; {len(panels) - count} more panels are not drawn"
     width, height = max(3.4 * columns, 5.2), 1.3 + 2.7 * -(-count // columns)
     # A letter of this size is about 0.065 inches wide.
-    with figures.drawing(path, width, height, style, textwrap.fill(words, int(width / 0.065))) as figure:
+    with figures.drawing(path, width, height, footer=textwrap.fill(words, int(width / 0.065))) as figure:
         grid = figures.frames(figure, count, columns)
+        if log:  # before anything is drawn
+            grid[0].set_yscale("log")
         for frame in grid[::columns]:
-            frame.set_ylabel(y_label, parse_math=False)
+            frame.set_ylabel(label, parse_math=False)
+        for frame, (panel, design) in zip(grid, panels, strict=False):
+            frame.set_title("\n".join(filter(None, [design, panel.words])), fontsize=9.5, parse_math=False)
         yield figure, grid
-
-
-def _title(frame: "Axes", panel: Panel, design: str = "") -> None:
-    words = "\n".join(filter(None, [design, panel.words]))
-    if words:
-        frame.set_title(words, fontsize=9.5, parse_math=False)
 
 
 def _vertical(frame: "Axes", log: bool) -> None:
@@ -373,13 +336,9 @@ def _vertical(frame: "Axes", log: bool) -> None:
 
 def _cells(frame: "Axes", cells: NDArray[np.float64], norm: Any, *, rises: bool) -> None:
     """Write numbers into the cells of a heat map if there is room."""
-    if cells.size > _MOST_WORDS:
-        return
-    for row, column in np.ndindex(*cells.shape):
+    options: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5}
+    for row, column in np.argwhere(~np.isnan(cells)) if cells.size <= _MOST_WORDS else ():
         value = cells[row, column]
-        if np.isnan(value):
-            continue
         finite = bool(np.isfinite(value))
         dark = finite and (norm(value) < 0.5 if rises else norm(value) > 0.5)
-        options: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5}
         frame.text(column, row, f"{value:.2g}" if finite else "∞", color="white" if dark else INK, **options)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from freewalk.errors import RecordError
-from freewalk.graphs import Graph
 from freewalk.linear.arrays import Ints
 from freewalk.report import figures
 from freewalk.report.figures import DOTTED, Where
@@ -42,14 +41,13 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     updates
         The number of updates to show. Default: all.
     """
+    from matplotlib.ticker import MaxNLocator
+
     target, parts = figures.check_format(path), by_design(record)
     if "path" not in record.data or not record.data.sizes["kept"]:
-        raise RecordError(
-            "escape: the record has no paths, expected one made with learn(..., paths=5), or with paths = 5 under "
-            "[run] in a spec"
-        )
-    if updates is not None:
-        updates = check.whole("escape", "updates", updates, 1)
+        expected = "one made with learn(..., paths=5), or with paths = 5 under [run] in a spec"
+        raise RecordError(f"escape: the record has no paths, expected {expected}")
+    last = None if updates is None else check.whole("escape", "updates", updates, 1) + 1
     shown = list(parts) if designs is None else designs
     known = isinstance(shown, (list, tuple)) and all(isinstance(one, str) and one in parts for one in shown)
     if not known or not shown:
@@ -59,7 +57,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
         panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True, sharex=True))
         for axes, label in zip(panels, shown, strict=True):
             nodes = paths_of(parts[label])
-            nodes = nodes[:, np.isfinite(nodes).all(axis=0)][:, : None if updates is None else updates + 1]
+            nodes = nodes[:, np.isfinite(nodes).all(axis=0)][:, :last]
             if not nodes.size:
                 raise RecordError(f"escape: the paths of {label!r} in the record are empty, expected at least a start")
             colour = figures.line_of(list(parts).index(label))["color"]
@@ -68,8 +66,14 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
             axes.set_title(f"{label}{share}", parse_math=False)
             axes.set_xlabel("updates")
             figures.axis_of_counts(axes)
-        _height(panels[0], around)
-        _explain(figure, record, around, "at each height, one row per walk" if _is_flat(around) else "")
+        first = panels[0]
+        if around.line:  # nodes on both sides of the heaviest
+            reach = max(abs(limit) for limit in first.get_ylim())
+            first.set(ylim=(-reach, reach), ylabel=f"node, counted from the {around.words}")
+        else:
+            first.set(ylim=(-0.3, None), ylabel=f"hops from the {around.words}")
+            first.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+        _explain(figure, record, around, "at each height, one row per walk" if around.flat else "")
     return target
 
 
@@ -84,6 +88,11 @@ class Surroundings:
     places: Ints
     line: bool  # whether the graph is a ring or a path; an unknown graph is taken for a ring
     closed: bool  # whether the last position is beside the first
+
+    @property
+    def flat(self) -> bool:
+        """Whether no node is many hops away."""
+        return not self.line and int(self.places.max()) < _FEW
 
 
 def surroundings(record: Record, parts: Parts) -> Surroundings:
@@ -105,27 +114,16 @@ def surroundings(record: Record, parts: Parts) -> Surroundings:
             words = "heavy node" if len(heavy) == 1 else "nearest heavy node"
         focus = tuple(heavy) or (centre,)
         return Surroundings(focus, words, graph.distances(focus), False, False)
-    where = np.empty(n, dtype=np.int64)
-    where[_in_order(graph, n, kind)] = np.arange(n)
-    places = where - where[centre]
+    order = np.arange(n)
+    if graph is not None:
+        gaps = np.abs(np.repeat(order, graph.degrees) - graph.indices)
+        if not np.isin(gaps, [1, n - 1] if kind == "ring" else [1]).all():
+            order = along(graph, 0)  # otherwise there is no need to walk along a million nodes
+    places = np.argsort(order)
+    places -= places[centre]
     if kind == "ring":
         places = (places + n // 2) % n - n // 2
     return Surroundings((centre,), words, places, True, kind == "ring")
-
-
-def _in_order(graph: Graph | None, n: int, kind: str) -> Ints:
-    """The nodes of a ring or a path, in order."""
-    if graph is None:
-        return np.arange(n)
-    gaps = np.abs(np.repeat(np.arange(n), graph.degrees) - graph.indices)
-    if ((gaps == 1) | (gaps == n - 1)).all() and (kind == "ring" or (gaps == 1).all()):
-        return np.arange(n)  # numbered in order: no need to walk along a million nodes
-    return along(graph, 0)
-
-
-def _is_flat(around: Surroundings) -> bool:
-    """Whether no node is many hops away."""
-    return not around.line and int(around.places.max()) < _FEW
 
 
 def _draw_paths(axes: "Axes", nodes: Ints, around: Surroundings, heavy: list[int], colour: str) -> None:
@@ -137,25 +135,13 @@ def _draw_paths(axes: "Axes", nodes: Ints, around: Surroundings, heavy: list[int
     for level in sorted({int(around.places[node]) for node in heavy or around.focus}):
         axes.axhline(level, color="#bbbbbb", linewidth=2.5, zorder=0)
     # With few heights, lines between them would cover everything: dots show where a walk is and for how long.
-    few = _is_flat(around)
-    lanes = np.linspace(-0.18, 0.18, len(places)) if few and len(places) > 1 else np.zeros(len(places))
-    line: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.8}
-    for row, lane in zip(places, lanes, strict=True):
-        look = {"marker": "|", "markersize": 4, "linestyle": "none", "rasterized": True} if few else line
-        axes.plot(np.arange(row.size), row + lane, color=colour, **look)
+    look: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.8}
+    if around.flat:
+        look = {"marker": "|", "markersize": 4, "linestyle": "none", "rasterized": True}
+        if len(places) > 1:
+            places += np.linspace(-0.18, 0.18, len(places))[:, None]
+    axes.plot(places.T, color=colour, **look)
     axes.set_xlim(right=1.03 * max(places.shape[1] - 1, 1))
-
-
-def _height(axes: "Axes", around: Surroundings) -> None:
-    """The vertical axis: nodes on both sides of the heaviest, or hops."""
-    from matplotlib.ticker import MaxNLocator
-
-    if around.line:
-        reach = max(abs(limit) for limit in axes.get_ylim())
-        axes.set(ylim=(-reach, reach), ylabel=f"node, counted from the {around.words}")
-    else:
-        axes.set(ylim=(-0.3, None), ylabel=f"hops from the {around.words}")
-        axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
 def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
@@ -174,7 +160,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
     around
         How many nodes to show on either side of the heaviest node, or how many hops.
     """
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     target, parts = figures.check_format(path), by_design(record)
     reach = check.whole("occupancy", "around", around, 1)
@@ -192,26 +178,23 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
             axes.plot(shown, np.where(share > 0, share, np.nan), **points)
         axes.axhline(1 / n, label="uniform share", **DOTTED)
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        words = ""
         if near.line:
             axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
             axes.set(xlabel=f"node, counted from the {near.words}", ylabel="share of visits")
-            _explain(figure, record, near)
         else:
             axes.set_xticks(shown[:: -(-shown.size // 13)])
             axes.set(xlabel=f"hops from the {near.words}", ylabel="share of visits per node")
-            counts = ", ".join(f"{count:,}" for count in nodes_at[shown])
-            _explain(figure, record, near, f"nodes at 0, 1, … hops: {counts}")
+            words = f"nodes at 0, 1, … hops: {', '.join(f'{count:,}' for count in nodes_at[shown])}"
+        _explain(figure, record, near, words)
         figures.legend(figure, axes)
     return target
 
 
-def _explain(figure: "Figure", record: Record, around: Surroundings, words: str = "") -> None:
+def _explain(figure: "Figure", record: Record, around: Surroundings, words: str) -> None:
     """Write below a figure which nodes are the origin, and further remarks."""
-    graph = graph_of(record)
-    lines = [words] if words else []
+    graph, letters, origin = graph_of(record), int(figure.get_figwidth() / 0.075), ""
     if not around.line or (graph is not None and graph.node_names is not None):
-        kind = "heavy nodes" if len(around.focus) > 1 else around.words
-        lines.insert(0, f"{kind}: {in_words(graph, around.focus)}")
-    letters = int(figure.get_figwidth() / 0.075)
-    figures.footnote(figure, "\n".join(textwrap.fill(line, letters) for line in lines))
+        origin = f"{'heavy nodes' if len(around.focus) > 1 else around.words}: {in_words(graph, around.focus)}"
+    figures.footnote(figure, "\n".join(textwrap.fill(line, letters) for line in (origin, words) if line))

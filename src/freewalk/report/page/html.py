@@ -15,18 +15,12 @@ from freewalk.report.figures import COLOURS
 from freewalk.report.measures import check, joined
 from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict, media_type
 from freewalk.report.page.payload import embedded
-from freewalk.storage.files import replacing
+from freewalk.storage.files import write
 
 _SCRIPTS = ("tools", "scales", "chart", "cursor", "places", "visits", "graph", "walk", "page")
 
 _SIGNS = {"pass": "✓", "depends": "±", "fail": "✗", "not testable": "–"}
-_COLUMNS = (
-    ("claim", "Claim"),
-    ("outcome", "Verdict"),
-    ("share", "Holds in"),
-    ("measured", "Measured"),
-    ("published", "Printed"),
-)
+_COLUMNS = {"outcome": "Verdict", "share": "Holds in", "measured": "Measured", "published": "Printed"}
 # The verb of a count of verdicts, for one and for several.
 _VERBS = {
     "pass": ("passes", "pass"),
@@ -37,6 +31,7 @@ _VERBS = {
 # What is not broken across lines: short brackets, and numbers with their unit.
 _WHOLE = re.compile(r"(\([^()]{1,26}\)[;,.]?|\d[\d.,e-]{0,20}(?: [×%])?)")
 _LABEL = 120  # characters of the accessible name of a table
+_MOUNT = '<div class="mount"></div>'  # a script draws here
 _NO_PATHS = (
     "No animation, because the record has no paths. To store some, set <code>paths = 5</code> under "
     "<code>[run]</code> in the spec, or call <code>learn(..., paths=5)</code>."
@@ -59,9 +54,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     check.instance("write_page", "page", page, Page, "a Page, such as Page(title, [section])")
     if target.suffix.lower() not in (".html", ".htm"):
         raise check.fail("write_page", "path", str(target), "a name that ends in .html")
-    text = render(page)
-    with replacing(target) as temporary:
-        temporary.write_bytes(text.encode("utf-8"))
+    write(target, render(page))
     return target
 
 
@@ -91,19 +84,18 @@ def _asset(name: str) -> str:
 
 def _body(page: Page) -> str:
     """Everything between the header and the scripts."""
-    anchors = _anchors(page.sections)
-    judged = len(page.sections) > 1 and any(section.verdicts for section in page.sections)
-    parts = [f"<h1>{escape(page.title)}</h1>"]
-    if judged:
-        parts.append(_conclusion(page.sections))
-    parts += map(_paragraph, page.intro)
-    if judged:
-        parts.append(_overview(page.sections, anchors))
-    folded = len(page.sections) > 1
+    sections, anchors, folded = page.sections, _anchors(page.sections), len(page.sections) > 1
+    judged = folded and any(section.verdicts for section in sections)
     # The heading of a single section may only repeat that of the page.
-    alone = not folded and page.sections[0].title == page.title
-    parts += [_section(number, one, anchors[number], alone, folded) for number, one in enumerate(page.sections)]
-    return "\n".join(part for part in parts if part)
+    alone = not folded and sections[0].title == page.title
+    parts = [
+        f"<h1>{escape(page.title)}</h1>",
+        _conclusion(sections) if judged else "",
+        *(f"<p>{escape(words)}</p>" for words in page.intro),
+        _overview(sections, anchors) if judged else "",
+        *(_section(number, one, anchors[number], alone, folded) for number, one in enumerate(sections)),
+    ]
+    return "\n".join(filter(None, parts))
 
 
 def _navigation(page: Page) -> str:
@@ -132,28 +124,21 @@ def _section(number: int, section: Section, anchor: str, alone: bool, folded: bo
     parts = [] if alone else [f"<h2>{escape(section.title)}</h2>"]
     if section.lead:
         parts.append(f'<p class="lead">{escape(section.lead)}</p>')
-    parts += map(_paragraph, section.text)
+    parts += [f"<p>{escape(words)}</p>" for words in section.text]
     if section.verdicts:
         parts.append(_claims(section.verdicts))
-    for place, chart in enumerate(section.charts):
-        note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
-        parts.append(
-            f'<figure class="chart" data-section="{number}" data-chart="{place}"><h3>{escape(chart.title)}</h3>'
-            f'<div class="mount"></div>{note}</figure>'
-        )
+    place = f'data-section="{number}"'
+    for position, chart in enumerate(section.charts):
+        below = f"{_MOUNT}{_note(chart.note)}"
+        parts.append(_figure("chart", f'{place} data-chart="{position}"', chart.title, below))
     parts += map(_table, section.tables)
     if section.walks is not None:
-        mount, paths = '<div class="mount"></div>', bool(section.walks.paths)
-        parts.append(f'<figure class="visits" data-section="{number}"><h3>Where the walks went</h3>{mount}</figure>')
-        kind, content = ("walk", mount) if paths else ("still", f'<p class="note">{_NO_PATHS}</p>')
-        heading = "<h3>One walk per design</h3>"
-        parts.append(f'<figure class="{kind}" data-section="{number}">{heading}{content}</figure>')
+        parts.append(_figure("visits", place, "Where the walks went"))
+        kind, content = ("walk", _MOUNT) if section.walks.paths else ("still", f'<p class="note">{_NO_PATHS}</p>')
+        parts.append(_figure(kind, place, "One walk per design", content))
         # Shown by the script if there is a drawing; collapsed among several sections, since it is large.
-        figure = f'<figure class="graph" data-section="{number}"><h3>The graph</h3>{mount}</figure>'
-        fold = (
-            "<details hidden><summary>Drawing of the graph</summary>{}</details>" if folded else "<div hidden>{}</div>"
-        )
-        parts.append(fold.format(figure))
+        tag, summary = ("details", "<summary>Drawing of the graph</summary>") if folded else ("div", "")
+        parts.append(f"<{tag} hidden>{summary}{_figure('graph', place, 'The graph')}</{tag}>")
     parts += [_image(caption, content) for caption, content in section.images.items()]
     if section.details:
         rows = "".join(f"<tr>{_row([name, value])}</tr>" for name, value in section.details.items())
@@ -170,16 +155,20 @@ def _row(cells: Sequence[str]) -> str:
     return f'<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others)
 
 
-def _paragraph(words: str) -> str:
-    return f"<p>{escape(words)}</p>"
+def _note(words: str) -> str:
+    return f'<p class="note">{escape(words)}</p>' if words else ""
+
+
+def _figure(kind: str, place: str, title: str, content: str = _MOUNT) -> str:
+    """A figure; `place` tells the script which data it is about."""
+    return f'<figure class="{kind}" {place}><h3>{escape(title)}</h3>{content}</figure>'
 
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{escape(str(cell))}</th>' for cell in table.head)
     rows = "".join(f"<tr>{_row(row)}</tr>" for row in table.rows)
-    caption = f'<p class="note">{escape(table.caption)}</p>' if table.caption else ""
     inner = f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'<div class="block">{_scroll(", ".join(map(str, table.head)))}{inner}</div>{caption}</div>'
+    return f'<div class="block">{_scroll(", ".join(map(str, table.head)))}{inner}</div>{_note(table.caption)}</div>'
 
 
 def _scroll(content: str) -> str:
@@ -190,18 +179,21 @@ def _scroll(content: str) -> str:
 
 def _claims(verdicts: Sequence[Verdict]) -> str:
     """The table of claims, without its empty columns."""
-    always = ("claim", "outcome", "measured")
-    columns = [
-        (name, heading) for name, heading in _COLUMNS if name in always or any(getattr(v, name) for v in verdicts)
-    ]
-    rows = [[_claim_cell(one, name, heading) for name, heading in columns] for one in verdicts]
-    return f'<div class="block">{_cards("claims", [heading for _, heading in columns], rows)}</div>'
+    columns = [name for name in _COLUMNS if name == "measured" or any(getattr(one, name) for one in verdicts)]
+    rows = [[_claim(one), *(_finding(one, name) for name in columns)] for one in verdicts]
+    return f'<div class="block">{_cards("claims", ["Claim", *map(_COLUMNS.__getitem__, columns)], rows)}</div>'
 
 
-def _cards(kind: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _cards(kind: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table, given by its headings and the markup of its cells. On a narrow screen each row is a card."""
     head = "".join(f'<th scope="col" role="columnheader">{escape(one)}</th>' for one in heads)
-    body = "".join(f'<tr role="row">{"".join(cells)}</tr>' for cells in rows)
+    body = ""
+    for name, *cells in rows:
+        body += f'<tr role="row"><th scope="row" role="rowheader">{name}</th>'
+        for heading, cell in zip(heads[1:], cells, strict=True):
+            empty = "" if cell else ' class="empty"'
+            body += f'<td role="cell" data-head="{escape(heading)}"{empty}>{cell}</td>'
+        body += "</tr>"
     # The roles are explicit because screen readers do not recognise a table that is laid out as cards.
     return (
         f'<table class="{kind}" role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
@@ -209,15 +201,15 @@ def _cards(kind: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> st
     )
 
 
-def _claim_cell(verdict: Verdict, name: str, heading: str) -> str:
-    value = str(getattr(verdict, name))
-    if name == "claim":
-        said = f'<q class="said">{escape(verdict.quote)}</q>' if verdict.quote else ""
-        why = f'<span class="why">{escape(verdict.comment)}</span>' if verdict.comment else ""
-        return f'<th scope="row" role="rowheader">{said}{escape(value)}{why}</th>'
-    words = _badge(value) if name == "outcome" else _unbroken(value)
-    empty = ' class="empty"' if not value else ""
-    return f'<td role="cell" data-head="{heading}"{empty}><span>{words}</span></td>'  # one item beside its heading
+def _claim(verdict: Verdict) -> str:
+    said = f'<q class="said">{escape(verdict.quote)}</q>' if verdict.quote else ""
+    why = f'<span class="why">{escape(verdict.comment)}</span>' if verdict.comment else ""
+    return f"{said}{escape(verdict.claim)}{why}"
+
+
+def _finding(verdict: Verdict, name: str) -> str:
+    words = _badge(verdict.outcome) if name == "outcome" else _unbroken(getattr(verdict, name))
+    return f"<span>{words}</span>" if words else ""  # one item beside its heading
 
 
 def _unbroken(words: str) -> str:
@@ -233,13 +225,13 @@ def _badge(outcome: str, words: str = "") -> str:
 
 def _conclusion(sections: Sequence[Section]) -> str:
     """The verdicts of all sections in two sentences, the second by variant."""
-    total = _count(section.verdicts for section in sections)
-    clauses = [f"{count:,} {_VERBS[outcome][count != 1]}" for outcome, count in total.items() if count]
+    total = _count(sections)
+    clauses = [f"{count:,} {_VERBS[outcome][count != 1]}" for outcome, count in total.items()]
     sentences = [f"Of {sum(total.values()):,} claims, {joined(clauses)}."]
     variants = dict.fromkeys(section.variant for section in sections if section.variant and section.verdicts)
     if len(variants) > 1:
-        counts = {one: _count(part.verdicts for part in sections if part.variant == one) for one in variants}
-        parts = [f"{one['pass']:,} of {sum(one.values()):,} ({name})" for name, one in counts.items()]
+        counts = {one: _count(part for part in sections if part.variant == one) for one in variants}
+        parts = [f"{one.get('pass', 0):,} of {sum(one.values()):,} ({name})" for name, one in counts.items()]
         sentences.append(f"Passed by variant: {', '.join(parts)}.")
     return f'<p class="lead">{escape(" ".join(sentences))}</p>'
 
@@ -250,44 +242,32 @@ def _overview(sections: Sequence[Section], anchors: Sequence[str]) -> str:
     for section, anchor in zip(sections, anchors, strict=True):
         row = cells.setdefault(section.group or section.title, {})
         row[section.variant] = row.get(section.variant, "") + _chips(section, anchor)
-    variants = _columns(sections)
-    heads = [variant or "verdicts" for variant in variants]
-    rows = []
-    for name, row in cells.items():
-        counts = [_overview_cell(heading, row.get(one, "")) for heading, one in zip(heads, variants, strict=True)]
-        rows.append([f'<th scope="row" role="rowheader">{escape(name)}</th>', *counts])
-    return f'<div class="block"><h2>Verdicts</h2>{_cards("claims overview", ["section", *heads], rows)}</div>'
-
-
-def _columns(sections: Sequence[Section]) -> list[str]:
-    """The variants: first those that share a row with another, so that they stand side by side."""
+    # First the variants that share a row with another, so that they stand side by side.
     groups = Counter(section.group or section.title for section in sections)
     shared = {section.variant for section in sections if groups[section.group or section.title] > 1}
-    return sorted(dict.fromkeys(section.variant for section in sections), key=lambda variant: variant not in shared)
-
-
-def _overview_cell(heading: str, chips: str) -> str:
-    empty = "" if chips else ' class="empty"'
-    return f'<td role="cell" data-head="{escape(heading)}"{empty}>{chips}</td>'
+    variants = sorted(dict.fromkeys(section.variant for section in sections), key=lambda variant: variant not in shared)
+    rows = [[escape(name), *(row.get(variant, "") for variant in variants)] for name, row in cells.items()]
+    heads = ["section", *(variant or "verdicts" for variant in variants)]
+    return f'<div class="block"><h2>Verdicts</h2>{_cards("claims overview", heads, rows)}</div>'
 
 
 def _chips(section: Section, anchor: str) -> str:
     """The counts of verdicts of a section, as a link to it."""
-    counts = {outcome: count for outcome, count in _count([section.verdicts]).items() if count}
-    chips = " ".join(_badge(outcome, f"{count:,} {outcome}") for outcome, count in counts.items())
-    name = f"{section.short or section.title}: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    words = chips or escape("no claims")
-    return f'<a class="chips" href="#{anchor}" aria-label="{escape(name if counts else section.title)}">{words}</a>'
+    counts = _count([section])
+    chips = " ".join(_badge(outcome, f"{count:,} {outcome}") for outcome, count in counts.items()) or "no claims"
+    words = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    name = f"{section.short or section.title}: {words}" if counts else section.title
+    return f'<a class="chips" href="#{anchor}" aria-label="{escape(name)}">{chips}</a>'
 
 
-def _count(groups: Iterable[Sequence[Verdict]]) -> dict[str, int]:
-    """How many verdicts there are, by outcome."""
-    found = Counter(one.outcome for group in groups for one in group)
-    return {outcome: found[outcome] for outcome in OUTCOMES}
+def _count(sections: Iterable[Section]) -> dict[str, int]:
+    """How many verdicts there are, by outcome, if any."""
+    found = Counter(one.outcome for section in sections for one in section.verdicts)
+    return {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]}
 
 
 def _image(caption: str, content: bytes) -> str:
     words = escape(caption)
-    source = f"data:{media_type(caption, content)};base64,{base64.b64encode(content).decode('ascii')}"
+    source = f"data:{media_type('page', caption, content)};base64,{base64.b64encode(content).decode('ascii')}"
     below = f'<figcaption class="note">{words}</figcaption>'
     return f'<figure class="image"><img src="{source}" alt="{words}">{below}</figure>'

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.checks import Checks, show
+from freewalk.checks import Checks, set_fields, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.linear.arrays import Floats
 
 Kind = Literal["mean", "exact", "published", "other"]
 Outcome = Literal["pass", "depends", "fail", "not testable"]
+Each = Callable[[str, Any], Any]
 
 KINDS: tuple[Kind, ...] = ("mean", "exact", "published", "other")
 OUTCOMES: tuple[Outcome, ...] = ("pass", "depends", "fail", "not testable")
@@ -31,18 +33,19 @@ def _text(owner: str, name: str, value: Any) -> None:
         _check.text(owner, name, value)
 
 
-def _texts(owner: Any, *names: str) -> str:
-    """Check the fields that hold texts; returns the owner's name for error messages."""
-    for name in names:
-        _text(type(owner).__name__, name, getattr(owner, name))
-    return f"{type(owner).__name__} {show(getattr(owner, names[0]))}"
+def _texts(owner: Any) -> str:
+    """Check the fields that hold texts; returns the owner's name for error messages, with the first of them."""
+    texts = {one.name: getattr(owner, one.name) for one in fields(owner) if one.type == "str"}
+    for name, value in texts.items():
+        _text(type(owner).__name__, name, value)
+    return f"{type(owner).__name__} {show(next(iter(texts.values())))}"
 
 
 def _items(owner: str, name: str, items: Any, of: type, *, some: bool = False) -> None:
     """Check a list of items of one type; a single text is not a list of paragraphs."""
     expected = f"a list of {'at least one ' * some}{'text' if of is str else of.__name__}"
-    no_list = isinstance(items, (str, bytes, Mapping, np.ndarray))
-    if no_list or not isinstance(items, Collection) or (some and not items):
+    is_list = isinstance(items, Collection) and not isinstance(items, (str, bytes, Mapping, np.ndarray))
+    if not is_list or (some and not items):
         raise _check.fail(owner, name, items, expected)
     for item in items:
         if of is str:
@@ -51,12 +54,13 @@ def _items(owner: str, name: str, items: Any, of: type, *, some: bool = False) -
             _check.instance(owner, f"an item of {name}", item, of, expected)
 
 
-def _mapping(owner: str, name: str, items: Any, expected: str, *, some: bool = False) -> dict[str, Any]:
-    """Check a mapping from texts."""
+def _mapping(owner: str, name: str, items: Any, expected: str, each: Each, *, some: bool = False) -> dict[str, Any]:
+    """Check a mapping from texts, whose values `each` checks."""
     found: Mapping[str, Any] = _check.instance(owner, name, items, Mapping, expected)
     if some and not len(found):
         raise _check.fail(owner, name, items, expected)
-    return {_check.text(owner, f"a key of {name}", key): value for key, value in found.items()}
+    pairs = found.items()
+    return {_check.text(owner, f"a key of {name}", key): each(f"{name}[{show(key)}]", value) for key, value in pairs}
 
 
 def _floats(owner: str, name: str, values: Any, size: int | None = None, **options: Any) -> Floats:
@@ -65,12 +69,6 @@ def _floats(owner: str, name: str, values: Any, size: int | None = None, **optio
     if not array.size:
         raise _check.fail(owner, name, values, "at least one number")
     return array
-
-
-def _store(owner: Any, **fields: Any) -> None:
-    """Replace fields of a frozen object by what was checked."""
-    for name, value in fields.items():
-        object.__setattr__(owner, name, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +89,23 @@ class Series:
     note: str = ""  # a remark in the legend, such as the number of diverged walks
 
     def __post_init__(self) -> None:
-        owner = _texts(self, "label", "note")
+        owner = _texts(self)
         _check.choice(owner, "kind", self.kind, KINDS)
         # A colour is inserted into a style unchanged.
         plain = isinstance(self.colour, str) and re.fullmatch(r"#[0-9a-fA-F]{6}", self.colour) is not None
         if self.colour is not None and not plain:
             raise _check.fail(owner, "colour", self.colour, "six hexadecimal digits such as '#0072B2', or None")
         y = _floats(owner, "y", self.y, finite=False)
-        given = _mapping(owner, "x", self.x, "at least one axis, such as {'updates': [0, 100]}", some=True)
-        axes = {name: _floats(owner, f"x[{show(name)}]", values, y.size) for name, values in given.items()}
+        floats, expected = partial(_floats, owner, size=y.size), "at least one axis, such as {'updates': [0, 100]}"
+        axes = _mapping(owner, "x", self.x, expected, floats, some=True)
         for name, values in axes.items():
             if (np.diff(values) < 0).any():
                 raise _check.fail(owner, f"x[{show(name)}]", self.x[name], "ascending numbers", "sort the points")
         if (self.low is None) != (self.high is None):
             raise _check.fail(owner, "the band", "one end", "low and high, or neither")
-        given = {name: value for name, value in (("low", self.low), ("high", self.high)) if value is not None}
-        band = {name: _floats(owner, name, values, y.size, finite=False) for name, values in given.items()}
-        _store(self, x=axes, y=y, **band)
+        ends = ("low", "high") if self.low is not None else ()
+        band = {name: floats(name, getattr(self, name), finite=False) for name in ends}
+        set_fields(self, x=axes, y=y, **band)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +121,12 @@ class Chart:
     note: str = ""  # below the chart
 
     def __post_init__(self) -> None:
-        owner = _texts(self, "title", "y_label", "note")
+        owner = _texts(self)
         _items(owner, "series", self.series, Series, some=True)
         for name in ("x_log", "y_log"):
             _check.flag(owner, name, getattr(self, name))
-        for name, value in _mapping(owner, "lines", self.lines, "named numbers, such as {'optimum': 0.1}").items():
-            _check.real(owner, f"lines[{show(name)}]", value)
+        real = partial(_check.real, owner)
+        _mapping(owner, "lines", self.lines, "named numbers, such as {'optimum': 0.1}", real)
 
 
 @dataclass(frozen=True)
@@ -144,8 +142,7 @@ class Verdict:
     share: str = ""  # the number of settings in which it holds
 
     def __post_init__(self) -> None:
-        owner = _texts(self, "claim", "measured", "comment", "published", "quote", "share")
-        _check.choice(owner, "outcome", self.outcome, OUTCOMES)
+        _check.choice(_texts(self), "outcome", self.outcome, OUTCOMES)
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ class Table:
     caption: str = ""  # below the table
 
     def __post_init__(self) -> None:
-        _texts(self, "caption")
+        _texts(self)
         _items("Table", "head", self.head, str, some=True)
         _items("Table", "rows", self.rows, Collection)
         for row in self.rows:
@@ -178,23 +175,19 @@ class Walks:
     note: str = ""  # which walks the paths are, for the caption of the animation
 
     def __post_init__(self) -> None:
-        _texts(self, "note")
+        _texts(self)
         if self.graph is not None:
             _check.instance("Walks", "graph", self.graph, Graph, "a Graph, or None")
         importance = _floats("Walks", "importance", self.importance, None if self.graph is None else self.graph.n)
         n = importance.size
-        given = _mapping("Walks", "visits", self.visits, "the visits of at least one design", some=True)
-        visits = {label: _floats("Walks", f"visits[{show(label)}]", one, n, low=0) for label, one in given.items()}
-        given = _mapping("Walks", "paths", self.paths, "the nodes on a path, by design")
-        paths = {
-            label: _check.integers("Walks", f"paths[{show(label)}]", one, low=0, high=n - 1)
-            for label, one in given.items()
-        }
+        counts, nodes = partial(_floats, "Walks", size=n, low=0), partial(_check.integers, "Walks", low=0, high=n - 1)
+        visits = _mapping("Walks", "visits", self.visits, "the visits of at least one design", counts, some=True)
+        paths = _mapping("Walks", "paths", self.paths, "the nodes on a path, by design", nodes)
         for label, one in paths.items():
             if not one.size:
                 raise _check.fail("Walks", f"paths[{show(label)}]", one, "at least one node")
-        heavy = _check.integers("Walks", "heavy", self.heavy, low=0, high=n - 1)
-        _store(self, importance=importance, visits=visits, paths=paths, heavy=heavy.tolist())
+        heavy = nodes("heavy", self.heavy).tolist()
+        set_fields(self, importance=importance, visits=visits, paths=paths, heavy=heavy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,18 +211,16 @@ class Section:
     variant: str = ""
 
     def __post_init__(self) -> None:
-        owner = _texts(self, "title", "anchor", "short", "lead", "group", "variant")
+        owner = _texts(self)
         for name, kind in {"text": str, "charts": Chart, "verdicts": Verdict, "tables": Table}.items():
             _items(owner, name, getattr(self, name), kind)
         if self.walks is not None:
             _check.instance(owner, "walks", self.walks, Walks, "Walks, or None")
-        for name, value in _mapping(owner, "details", self.details, "texts by their names").items():
-            _text(owner, f"details[{show(name)}]", value)
-        for caption, content in _mapping(owner, "images", self.images, "images by their captions").items():
-            media_type(f"{owner}: images[{show(caption)}]", content)
+        _mapping(owner, "details", self.details, "texts by their names", partial(_text, owner))
+        _mapping(owner, "images", self.images, "images by their captions", partial(media_type, owner))
 
 
-def media_type(owner: str, content: bytes) -> str:
+def media_type(owner: str, name: str, content: bytes) -> str:
     """The media type of an image, which must be PNG or SVG."""
     if isinstance(content, bytes):
         if content.startswith(_PNG):
@@ -237,7 +228,7 @@ def media_type(owner: str, content: bytes) -> str:
         start = content[:4000].lstrip(b"\xef\xbb\xbf \t\r\n")
         if start.startswith((b"<?xml", b"<svg", b"<!DOCTYPE svg")) and b"<svg" in start:
             return "image/svg+xml"
-    raise RecordError(f"{owner} is no image that a page can hold, expected the bytes of a PNG or SVG file")
+    raise RecordError(f"{owner}: {name} is no image that a page can hold, expected the bytes of a PNG or SVG file")
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +243,6 @@ class Page:
     intro: Sequence[str] = ()  # paragraphs at the top
 
     def __post_init__(self) -> None:
-        owner = _texts(self, "title")
+        owner = _texts(self)
         _items(owner, "sections", self.sections, Section, some=True)
         _items(owner, "intro", self.intro, str)

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,6 @@ from freewalk.report.figures import COLOURS
 from freewalk.report.measures import short
 from freewalk.report.page.model import Chart, Page, Section, Series, Walks
 from freewalk.report.page.places import Places, views
-
-Colours = dict[str, str | int]
 
 #: More points per curve would look the same on any screen.
 MOST_POINTS = 400
@@ -45,26 +43,32 @@ def embedded(page: Page) -> str:
 
 def payload(page: Page) -> list[dict[str, Any]]:
     """One entry per section: its charts and its walks."""
-    return [_section(section) for section in page.sections]
-
-
-def _section(section: Section) -> dict[str, Any]:
-    colours = _colours(section)
-    hiding = {upper for chart in section.charts for upper in coinciding(chart)}
-    found: dict[str, Any] = {"charts": [_chart(chart, colours, hiding) for chart in section.charts]}
-    if section.walks is not None:
-        found["walks"] = _walks(section.walks, colours, hiding)
+    found: list[dict[str, Any]] = []
+    for section in page.sections:
+        paints = _paints(section)
+        found.append({"charts": [_chart(chart, paints) for chart in section.charts]})
+        if section.walks is not None:
+            found[-1]["walks"] = _walks(section.walks, paints)
     return found
 
 
-def _colours(section: Section) -> Colours:
-    """The colour of each design: the one that was asked for, or a number in the palette, by first appearance."""
+def _paints(section: Section) -> dict[str, dict[str, Any]]:
+    """The colour and the dashes of each design: the colour that was asked for, or one by first appearance."""
     series = [one for chart in section.charts for one in chart.series]
-    labels = [one.label for one in series]
-    if section.walks is not None:
-        labels += [*section.walks.visits, *section.walks.paths]
-    found: Colours = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    return found | {one.label: one.colour for one in series if one.colour is not None}
+    designs = dict.fromkeys([*(one.label for one in series), *_designs(section.walks)])
+    asked = {one.label: one.colour for one in series if one.colour is not None}
+    hiding = {upper for chart in section.charts for upper in coinciding(chart)}
+    paints = {}
+    for number, label in enumerate(designs):
+        turn, place = divmod(number, len(_DASHES))
+        dash = "" if label in asked else _MORE_DASHES[(turn - 1) % len(_MORE_DASHES)] if turn else _DASHES[place]
+        colour = asked.get(label, number % len(COLOURS))
+        paints[label] = {"colour": colour, "dash": OVERLAY if label in hiding and not dash else dash}
+    return paints
+
+
+def _designs(walks: Walks | None) -> dict[str, None]:
+    return {} if walks is None else dict.fromkeys([*walks.visits, *walks.paths])
 
 
 def coinciding(chart: Chart) -> dict[str, str]:
@@ -75,15 +79,13 @@ def coinciding(chart: Chart) -> dict[str, str]:
     near = _NEAR * float(np.ptp(known)) if known.size else 0.0
     found: dict[str, str] = {}
     for number, upper in enumerate(means):
-        for other, lower in enumerate(means[:number]):
+        for lower, height in zip(means[:number], heights, strict=False):
             axis = next((name for name in upper.x if name in lower.x), None)
             if axis is None or upper.label == lower.label or upper.label in found:
                 continue
             where = _across(np.asarray(upper.x[axis]), chart.x_log)
-            above, below = (
-                np.interp(where, np.asarray(one.x[axis]), drawn)
-                for one, drawn in ((upper, heights[number]), (lower, heights[other]))
-            )
+            above = np.interp(where, np.asarray(upper.x[axis]), heights[number])
+            below = np.interp(where, np.asarray(lower.x[axis]), height)
             if np.mean(np.abs(above - below) <= near) >= _MOSTLY:
                 found[upper.label] = lower.label
     return found
@@ -104,7 +106,7 @@ def _heights(series: Series, log: bool) -> Floats:
         return np.where(y > 0, np.log10(y), np.nan) if log else np.where(np.isfinite(y), y, np.nan)
 
 
-def _chart(chart: Chart, colours: Colours, hiding: Collection[str]) -> dict[str, Any]:
+def _chart(chart: Chart, paints: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         "title": chart.title,
         "yLabel": chart.y_label,
@@ -112,17 +114,17 @@ def _chart(chart: Chart, colours: Colours, hiding: Collection[str]) -> dict[str,
         "yLog": chart.y_log,
         "lines": [[name, _number(value)] for name, value in chart.lines.items()],
         "axes": list(dict.fromkeys(name for one in chart.series for name in one.x)),
-        "series": [_series(one, colours[one.label], one.label in hiding) for one in chart.series],
+        "series": [_series(one, paints[one.label]) for one in chart.series],
     } | ({"covers": list(covered.items())} if (covered := coinciding(chart)) else {})
 
 
-def _series(series: Series, colour: str | int, hides: bool) -> dict[str, Any]:
+def _series(series: Series, paint: dict[str, Any]) -> dict[str, Any]:
     y = np.asarray(series.y)
     kept = thin(y.size)
     found: dict[str, Any] = {
         "label": series.label,
         "kind": series.kind,
-        **_paint(colour, hides),
+        **paint,
         "x": {name: _numbers(np.asarray(values)[kept]) for name, values in series.x.items()},
         "y": _numbers(y[kept]),
     }
@@ -131,15 +133,7 @@ def _series(series: Series, colour: str | int, hides: bool) -> dict[str, Any]:
     return found | ({"note": series.note} if series.note else {})
 
 
-def _paint(colour: str | int, hides: bool) -> dict[str, Any]:
-    if isinstance(colour, str):
-        return {"colour": colour, "dash": OVERLAY if hides else ""}
-    count = len(_DASHES)
-    dash = _DASHES[colour] if colour < count else _MORE_DASHES[(colour // count - 1) % len(_MORE_DASHES)]
-    return {"colour": colour % len(COLOURS), "dash": OVERLAY if hides and not dash else dash}
-
-
-def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str, Any]:
+def _walks(walks: Walks, paints: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     importance = np.asarray(walks.importance)
     paths = {label: np.asarray(path)[: MOST_STEPS + 1] for label, path in walks.paths.items()}
     nodes = _shown(walks, importance.size, paths)
@@ -163,12 +157,12 @@ def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str,
         "designs": [
             {
                 "label": label,
-                **_paint(colours[label], label in hiding),
+                **paints[label],
                 "visits": _pack(shares.get(label, np.zeros(importance.size))[nodes], "f4"),
                 "heavyShare": float(f"{shares[label][heavy].sum():.4g}") if heavy.size and label in shares else None,
                 "path": _pack_indices(where[paths[label]], nodes.size) if label in paths else None,
             }
-            for label in dict.fromkeys([*walks.visits, *walks.paths])
+            for label in _designs(walks)
         ],
         "note": walks.note,
         "length": max((np.asarray(path).size - 1 for path in walks.paths.values()), default=0),
@@ -178,9 +172,7 @@ def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str,
 
 def _view(places: Places, nodes: Ints, where: Ints, n: int) -> dict[str, Any]:
     """One way to place the nodes."""
-    pairs = where[places.pairs]
-    pairs = pairs[(pairs >= 0).all(axis=1)] if pairs.size else pairs
-    spots = places.positions[nodes]
+    pairs, spots = where[places.pairs], places.positions[nodes]
     return {
         "view": places.name,
         "x": _pack(np.rint(32767 * spots[:, 0]), "i2"),
@@ -188,7 +180,7 @@ def _view(places: Places, nodes: Ints, where: Ints, n: int) -> dict[str, Any]:
         "spacing": _spacing(spots),
         "height": 1 if places.circle else _height(spots),
         "circle": places.circle,
-        "edges": _pack_indices(pairs.ravel(), nodes.size),
+        "edges": _pack_indices(pairs[(pairs >= 0).all(axis=1)].ravel(), nodes.size),
         "words": places.words if n <= MOST_NODES else f"{places.words} Of {n:,} nodes, {_SOME}".strip(),
     }
 
@@ -235,10 +227,9 @@ def thin(size: int, most: int = MOST_POINTS) -> Ints:
     """Which points of a curve to keep: half of them evenly spaced, half evenly spaced on a log scale, and both ends."""
     if size <= most:
         return np.arange(size)
-    half = most // 2
-    even = np.linspace(0, size - 1, half)
+    even = np.linspace(0, size - 1, most // 2)
     # A curve changes most at its beginning, which a logarithmic axis shows.
-    log = np.geomspace(1, size - 1, most - half)
+    log = np.geomspace(1, size - 1, most - most // 2)
     return np.unique(np.rint(np.concatenate([even, log])).astype(np.int64))
 
 

@@ -4,19 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.graphs import Graph
+from freewalk.graphs import Graph, ring
 from freewalk.linear.arrays import Floats, Ints
-from freewalk.report.layout import (
-    MOST_BY_RULE,
-    along,
-    by_forces,
-    edges_of,
-    given_places,
-    kind_of,
-    layout,
-    middle,
-    on_circle,
-)
+from freewalk.report import layout
+from freewalk.report.layout import edges_of, kind_of
 from freewalk.report.measures import in_words
 
 #: A general graph of at most this many nodes and edges is laid out by its edges alone.
@@ -57,24 +48,27 @@ def place(graph: Graph | None, heavy: list[int], importance: Floats) -> Places:
     If the graph has positions for its nodes, they are used. A crowded circle is magnified near the heavy nodes. If
     edges cannot be shown, or the graph is not known, the most important node is in the middle.
     """
-    none = np.empty((0, 2), dtype=np.int64)
     if graph is None:
-        words = f"{_SPIRAL} The record does not contain the graph, so no edges are drawn."
-        return Places(_spiral(importance), none, False, words, "spiral", true=False)
+        return _spiral(importance, "The record does not contain the graph, so no edges are drawn.")
     too_many = f"The {graph.edges:,} edges are too many to draw."
-    pairs, words = (edges_of(graph), "") if graph.edges <= MOST_EDGES else (none, too_many)
-    given = given_places(graph)
+    pairs, words = _drawn(graph), "" if graph.edges <= MOST_EDGES else too_many
+    given = layout.given_places(graph)
     if given is not None:
-        return Places(given, pairs, False, f"{_GIVEN} {words}".strip(), true=graph.n <= MOST_BY_RULE)
+        return Places(given, pairs, False, f"{_GIVEN} {words}".strip(), true=graph.n <= layout.MOST_BY_RULE)
     kind, focus = kind_of(graph), heavy or [int(importance.argmax())]
     if kind in _LINES:
         return _circle(graph, focus)
     small = graph.n <= _FREE and graph.edges <= _FREE_EDGES
-    if small or (kind != "other" and graph.n <= MOST_BY_RULE):
-        return Places(layout(graph, focus, importance).positions, pairs, False, words)
+    if small or (kind != "other" and graph.n <= layout.MOST_BY_RULE):
+        return Places(layout.layout(graph, focus, importance).positions, pairs, False, words)
     if _follows_numbers(graph):
         return _circle(graph, focus)
-    return Places(_spiral(importance), none, False, f"{_SPIRAL} {too_many}", "spiral", true=False)
+    return _spiral(importance, too_many)
+
+
+def _drawn(graph: Graph) -> Ints:
+    """The edges to draw: none if they are too many."""
+    return edges_of(graph) if graph.edges <= MOST_EDGES else np.empty((0, 2), dtype=np.int64)
 
 
 def views(graph: Graph | None, heavy: list[int], importance: Floats) -> list[Places]:
@@ -90,7 +84,7 @@ def views(graph: Graph | None, heavy: list[int], importance: Floats) -> list[Pla
         pairs = edges_of(graph)
         some = pairs[:: -(-len(pairs) // MOST_EDGES)]
         words = "" if len(some) == len(pairs) else f" {len(some):,} of the {len(pairs):,} edges are drawn."
-        found.append(Places(by_forces(graph), some, False, f"{_BY_FORCES}{words}"))
+        found.append(Places(layout.by_forces(graph), some, False, f"{_BY_FORCES}{words}"))
     return found
 
 
@@ -101,14 +95,18 @@ def _circle(graph: Graph, focus: list[int], *, evenly: bool = False) -> Places:
     """
     kind = kind_of(graph)
     closed, line = kind != "path", kind in _LINES
-    order = along(graph, focus[0]) if line else np.arange(graph.n)
+    order = layout.along(graph, focus[0]) if line else np.arange(graph.n)
     magnified = graph.n > _CROWDED and not evenly
-    gaps = _gaps(order, focus, closed) if magnified else np.ones(graph.n if closed else graph.n - 1)
-    ends = np.concatenate([[0.0], np.cumsum(gaps)])
+    gaps = np.ones(graph.n)  # to the next node
+    if magnified:
+        steps = (graph if line else ring(graph.n)).distances(focus)[order]
+        nearest = np.minimum(steps, np.roll(steps, -1))
+        gaps = np.sqrt(nearest + 1) - np.sqrt(nearest)
+    ends = np.concatenate([[0.0], np.cumsum(gaps if closed else gaps[:-1])])
     turns = ends[: graph.n] / ends[-1]
-    turns = turns - turns[middle(order, focus)] if closed else _OPEN * (turns - 0.5)
+    turns = turns - turns[layout.middle(order, focus)] if closed else _OPEN * (turns - 0.5)
     positions = np.empty((graph.n, 2))
-    positions[order] = on_circle(turns)
+    positions[order] = layout.on_circle(turns)
     words = "" if line else _BY_NUMBER
     if magnified:
         one = f"{'node ' * (graph.node_names is None)}{in_words(graph, focus[:1])}"
@@ -116,23 +114,9 @@ def _circle(graph: Graph, focus: list[int], *, evenly: bool = False) -> Places:
         words = f"{words} The circle is magnified near {near}: distances from there are drawn on a square-root scale."
     elif graph.n > _CROWDED:
         words = f"{words} All steps along the circle have the same length."
-    pairs = edges_of(graph) if graph.edges <= MOST_EDGES else np.empty((0, 2), dtype=np.int64)
     name = "magnified" if magnified else "true distances"
-    true = not magnified and graph.n <= MOST_BY_RULE and kind != "other"
-    return Places(positions, pairs, True, words.strip(), name, true)
-
-
-def _gaps(order: Ints, focus: list[int], closed: bool) -> Floats:
-    """The gaps between neighbours on a circle: √(d + 1) − √d, where d is the number of steps to the focus."""
-    n = order.size
-    where = np.flatnonzero(np.isin(order, focus))
-    places = np.concatenate([where - n, where, where + n]) if closed else where
-    after = np.searchsorted(places, np.arange(n))
-    before = np.abs(np.arange(n) - places[np.maximum(after - 1, 0)])
-    steps = np.minimum(before, np.abs(np.arange(n) - places[np.minimum(after, places.size - 1)]))
-    nearest = np.minimum(steps, np.roll(steps, -1)).astype(np.float64)
-    gaps = np.sqrt(nearest + 1) - np.sqrt(nearest)
-    return gaps if closed else gaps[:-1]
+    true = not magnified and graph.n <= layout.MOST_BY_RULE and kind != "other"
+    return Places(positions, _drawn(graph), True, words.strip(), name, true)
 
 
 def _follows_numbers(graph: Graph) -> bool:
@@ -142,10 +126,11 @@ def _follows_numbers(graph: Graph) -> bool:
     return bool(np.median(np.minimum(distance, graph.n - distance)) <= max(2.0, _SHORT * graph.n))
 
 
-def _spiral(importance: Floats) -> Floats:
+def _spiral(importance: Floats, words: str) -> Places:
     """Evenly spaced positions on a disc, with the most important node in the middle."""
     n = importance.size
     rank = np.empty(n)
     rank[np.argsort(-importance, kind="stable")] = np.arange(n)
     radius, turns = np.sqrt((rank + 0.5) / n), rank * (3 - np.sqrt(5)) / 2
-    return radius[:, None] * on_circle(turns)
+    positions, none = radius[:, None] * layout.on_circle(turns), np.empty((0, 2), dtype=np.int64)
+    return Places(positions, none, False, f"{_SPIRAL} {words}", "spiral", true=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from freewalk.report import measures
 from freewalk.report.measures import UPDATES, USUAL, Band, Measure, Parts, check, graph_of, heavy_of, joined
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
 from freewalk.report.page.payload import MOST_STEPS
-from freewalk.report.summary import Row, Summary, in_digits, summary_of, with_interval
+from freewalk.report.summary import Summary, in_digits, summary_of, with_interval
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
@@ -92,17 +92,15 @@ def section_of(
     if published is not None:
         check.instance("section_of", "published", published, Mapping, "a mapping of designs to curves")
     check.instance("section_of", "text", text, (list, tuple), "a list of paragraphs")
-    measures.check_band("section_of", band)
+    check.choice("section_of", "band", band, _BANDS)
     parts, shown = measures.by_design(record), measures.measure_of(record.data, measure)
     against, count = measures.axes_of(parts, shown, axes), measures.walks_in_words(parts)
     summary = summary_of(record, measure=measure, axes=list(against))
-    means = [_mean(label, part, shown, against, band) for label, part in parts.items()]
-    series = [*means, *_exact(exact, list(parts), shown, against)]
-    series += [_published(label, curve, against) for label, curve in (published or {}).items()]
-    log = measures.is_log(shown, (np.asarray(one.y) for one in means if one is not None))
+    means = list(_means(parts, shown, against, band))
+    log = measures.is_log(shown, (np.asarray(one.y) for one in means))
     chart = Chart(
         title="Learning curves",
-        series=[one for one in series if one is not None],
+        series=[*means, *_exact(exact, list(parts), shown, against), *_published(published or {}, against)],
         y_label=shown.label,
         x_log=measures.is_spread(parts, shown, against),
         y_log=log,
@@ -121,23 +119,25 @@ def section_of(
     )
 
 
-def _mean(label: str, part: xarray.Dataset, measure: Measure, axes: Mapping[str, str], band: Band) -> Series | None:
-    values, diverged = measures.values_of(part, measure.name), measures.diverged_of(part, measure)
-    mean, low, high = measures.mean_and_band(values, band, rises=measure.rises, best=measure.optimum)
-    shaded = values.shape[0] > 1 and band != "none"
-    where = {words: measures.along(part, axis) for axis, words in axes.items()}
-    known = {words: counts for words, counts in where.items() if np.isfinite(counts).all()}
-    note = f"{diverged} of {values.shape[0]} diverged" if diverged else ""
-    return Series(label, known, mean, low if shaded else None, high if shaded else None, note=note) if known else None
+def _means(parts: Parts, measure: Measure, axes: Mapping[str, str], band: Band) -> Iterator[Series]:
+    for label, part in parts.items():
+        values, diverged = measures.values_of(part, measure.name), measures.diverged_of(part, measure)
+        mean, low, high = measures.mean_and_band(values, band, rises=measure.rises, best=measure.optimum)
+        shaded = len(values) > 1 and band != "none"
+        where = {words: measures.along(part, axis) for axis, words in axes.items()}
+        known = {words: counts for words, counts in where.items() if np.isfinite(counts).all()}
+        note = f"{diverged} of {len(values)} diverged" if diverged else ""
+        if known:
+            yield Series(label, known, mean, low if shaded else None, high if shaded else None, note=note)
 
 
 def _exact(
     exact: xarray.Dataset | None, labels: list[str], measure: Measure, axes: Mapping[str, str]
-) -> list[Series | None]:
+) -> Iterator[Series]:
     import xarray
 
     if exact is None:
-        return []
+        return
     check.instance("section_of", "exact", exact, xarray.Dataset, "what exact_curve returns")
     if "design" not in exact.dims:
         if len(labels) > 1:
@@ -150,31 +150,30 @@ def _exact(
     if name not in exact or "step" not in exact.coords:
         found = sorted(map(str, exact.variables))
         raise RecordError(f"section_of: exact has {show(found)}, expected 'step' and {name!r}, which the record shows")
-    return [_exact_one(str(label), exact.sel(design=label), name, axes) for label in exact.design.values]
-
-
-def _exact_one(label: str, one: xarray.Dataset, name: str, axes: Mapping[str, str]) -> Series | None:
     sources = {words: "step" if axis == UPDATES else axis for axis, words in axes.items()}
-    kept = {words: _curve(f"exact.{key}", one[key].values) for words, key in sources.items() if key in one}
-    values = _curve(f"exact.{name}", one[name].values)
-    if not kept:
-        return None
-    # Side by side, shorter curves are padded with NaN.
-    known = np.logical_and.reduce([np.isfinite(counts) for counts in kept.values()])
-    return Series(label, {words: counts[known] for words, counts in kept.items()}, values[known], kind="exact")
+    for label in exact.design.values:
+        one = exact.sel(design=label)
+        kept = {words: _curve(f"exact.{key}", one[key].values) for words, key in sources.items() if key in one}
+        values = _curve(f"exact.{name}", one[name].values)
+        if kept:
+            # Side by side, shorter curves are padded with NaN.
+            known = np.logical_and.reduce([np.isfinite(counts) for counts in kept.values()])
+            where = {words: counts[known] for words, counts in kept.items()}
+            yield Series(str(label), where, values[known], kind="exact")
 
 
-def _published(label: str, curve: Curve, axes: Mapping[str, str]) -> Series | None:
-    name, expected = f"published[{show(label)}]", "arrays alike: updates and values, or updates, messages and values"
-    if not isinstance(curve, (list, tuple)) or len(curve) not in (2, 3):
-        raise check.fail("section_of", name, curve, expected)
-    updates, *messages, values = (_curve(name, one, f"give {expected}") for one in curve)
-    if any(one.size != updates.size for one in (*messages, values)):
-        raise check.fail("section_of", name, curve, expected)
-    order = np.argsort(updates, kind="stable")
-    given = dict(zip(USUAL, (counts[order] for counts in (updates, *messages)), strict=False))
-    kept = {words: given[axis] for axis, words in axes.items() if axis in given}
-    return Series(label, kept, values[order], kind="published") if kept else None
+def _published(published: Mapping[str, Curve], axes: Mapping[str, str]) -> Iterator[Series]:
+    expected = "arrays alike: updates and values, or updates, messages and values"
+    for label, curve in published.items():
+        name = f"published[{show(label)}]"
+        several = isinstance(curve, (list, tuple)) and len(curve) in (2, 3)
+        arrays = [_curve(name, one, f"give {expected}") for one in curve] if several else []
+        if len({one.size for one in arrays}) != 1:
+            raise check.fail("section_of", name, curve, expected)
+        *counts, values = (one[np.argsort(arrays[0], kind="stable")] for one in arrays)
+        given = dict(zip(USUAL, counts, strict=False))
+        if kept := {words: given[axis] for axis, words in axes.items() if axis in given}:
+            yield Series(label, kept, values, kind="published")
 
 
 def _curve(name: str, values: ArrayLike, remedy: str = "") -> Floats:
@@ -198,10 +197,8 @@ def _kept(part: xarray.Dataset) -> list[Ints]:
     """The stored paths of a design."""
     if "path" not in part or not part.sizes["kept"]:
         return []
-    lengths = [
-        (path, int(np.isfinite(path).cumprod().sum())) for path in measures.paths_of(part)
-    ]  # NaN after an interruption
-    return [path[:length].astype(np.int64) for path, length in lengths if length]
+    known = (path[np.isfinite(path).cumprod().astype(bool)] for path in measures.paths_of(part))
+    return [path.astype(np.int64) for path in known if path.size]  # NaN after an interruption
 
 
 def meets(path: ArrayLike, heavy: Sequence[int]) -> bool:
@@ -213,9 +210,8 @@ def _details(record: Record) -> dict[str, str]:
     """What the record says about its origin, if all designs agree."""
     found, sources = {}, _sources(record)
     for name in _ORIGINS:
-        values = [source[name] for source in sources if name in source]
-        if values and all(value == values[0] for value in values):
-            value = values[0]
+        value, *others = [source[name] for source in sources if name in source] or [None]
+        if value is not None and all(other == value for other in others):
             words = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else str(value)
             found[name] = f"{value:,}" if isinstance(value, int) and name != "seed" else words
     return found
@@ -305,19 +301,16 @@ def _best(summary: Summary) -> str:
     """Where there is no goal: which design ended best."""
     name, rises = summary.measure.name, summary.measure.rises
     order = sorted((row for row in summary.rows if np.isfinite(row.final)), key=lambda row: row.final, reverse=rises)
+    finals = [with_interval(row.final, row.half_width) for row in order]
     if not order:
         return f"No design ended with a finite {name}."
     if len(summary.rows) == 1:
-        return f"The final {name} is {_final(order[0])}."
+        return f"The final {name} is {finals[0]}."
     which = "highest" if rises else "lowest"
-    words = f"{_names([order[0].label])} ended with the {which} mean {name}, {_final(order[0])}"
+    words = f"{_names([order[0].label])} ended with the {which} mean {name}, {finals[0]}"
     if len(order) > 1:
-        words += f"; {_names([order[1].label])}, next, with {_final(order[1])}"
+        words += f"; {_names([order[1].label])}, next, with {finals[1]}"
     return f"{words}."
-
-
-def _final(row: Row) -> str:
-    return with_interval(row.final, row.half_width)
 
 
 def _names(labels: Sequence[str] | Mapping[str, Any]) -> str:
