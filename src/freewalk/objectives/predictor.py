@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 import os
 import reprlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -293,12 +292,12 @@ class Predictor(Objective):
 
     def _mean(self, model: Floats, values: Callable[[Floats, Floats], Floats]) -> Any:
         """The mean of values computed from predictions and targets, always in the same blocks."""
-
-        def summed(part: slice) -> Any:
+        total: Any = None
+        for part in blocks(len(self.targets), numbers=LARGE):
             found = values(self.features[part] @ model, self.targets[part])
-            return np.ascontiguousarray(self.sample_weights[part]) @ found
-
-        return reduce(operator.add, map(summed, blocks(len(self.targets), numbers=LARGE)))
+            summed = np.ascontiguousarray(self.sample_weights[part]) @ found
+            total = summed if total is None else total + summed
+        return total
 
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return f_v(x) by node; 0 at a relay."""

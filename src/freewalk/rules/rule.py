@@ -123,9 +123,8 @@ class Rule(ABC):
     def numbers(self) -> tuple[float, ...]:
         """The parameters as a named tuple: every numeric field except `step` and `local_steps`."""
         declared: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
-        names = [field.name for field in declared]
-        own = {name: getattr(self, name) for name in names if name not in _NOT_NUMBERS and name[0] != "_"}
-        found = {name: float(value) for name, value in own.items() if _is_number(value)}
+        own = {one.name: getattr(self, one.name) for one in declared if one.name[0] != "_"}
+        found = {name: float(one) for name, one in own.items() if name not in _NOT_NUMBERS and _is_number(one)}
         return _numbers(tuple(found))(**found)  # type: ignore[no-any-return]
 
     def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:

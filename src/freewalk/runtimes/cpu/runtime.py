@@ -135,7 +135,7 @@ class CPUWalker(Walker):
     def __init__(self, job: Job, threads: int) -> None:
         self.job, self.threads = job, threads
         kernels = dict.fromkeys(phase.kernel for phase in job.phases)
-        self.networks = {kernel: inputs.flattened(kernel) for kernel in kernels}
+        self.networks = dict(zip(kernels, map(inputs.flattened, kernels), strict=True))
         self.apart: tuple[State, list[Counts]] | None = None  # visits counted separately by each thread
 
     def along(self, state: State, passage: Passage) -> Course:
