@@ -48,6 +48,9 @@ def runtime_for(runtime: str | Runtime | None, objective: Objective | None, phas
     return runtime_named(runtime)
 
 
+_NAMED: dict[str, type[Runtime]] = {name.lower(): globals()[name] for name in __all__}
+
+
 def runtime_named(runtime: str | Runtime) -> Runtime:
     """A runtime by its lower-case name; a runtime object is returned unchanged.
 
@@ -59,9 +62,8 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
     if isinstance(runtime, Runtime):
         return runtime
     check = Checks(FreewalkError)
-    names: dict[str, type[Runtime]] = {name.lower(): globals()[name] for name in __all__}
     if runtime == "gpu":  # not a misspelt "cpu"
-        *most, last = map(repr, names)
+        *most, last = map(repr, _NAMED)
         remedy = "a graphics card is 'cuda' or, for PyTorch models, fw.runtimes.Torch(device='cuda')"
         raise check.fail("run", "runtime", runtime, f"{', '.join(most)} or {last}", remedy)
-    return names[check.choice("run", "runtime", runtime, names)]()
+    return _NAMED[check.choice("run", "runtime", runtime, _NAMED)]()
