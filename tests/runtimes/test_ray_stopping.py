@@ -57,7 +57,7 @@ def test_signals_to_the_whole_group(number):
 
 
 @pytest.mark.long
-def test_checkpoints_and_another_runtime(tmp_path):
+def test_checkpoints_and_another_runtime(tmp_path, short_chunks):
     """What Ray began, a single machine completes, and the other way round; also from a file."""
     options = {"steps": 600, "walks": 10, "every": 50}
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(1e-3), **options)
