@@ -1,4 +1,7 @@
-"""The base class of designs: a choice of moves and of the distribution they are meant to sample."""
+"""The base class of designs: a choice of moves and of the distribution they are meant to sample.
+
+A new design is one file like `simple_walk.py`, made of `Move`s (`kernel.py`), and its name in `__init__.py`.
+"""
 
 from __future__ import annotations
 

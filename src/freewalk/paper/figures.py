@@ -1,4 +1,7 @@
-"""The figure of a study: our mean and band, the exact curve and the printed one, against updates and messages."""
+"""The figure of a study: our mean and band, the exact curve and the printed one, against updates and messages.
+
+It only draws. What figure 3, say, runs is `specs/*/figure-3.toml`; what it must show is `studies/figure-3.toml`.
+"""
 
 import textwrap
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""What a checkpoint contains: the state of a running run, what it has measured, and the record that it makes."""
+"""What a checkpoint contains: the state of a running run, what it has measured, and the record that it makes.
+
+The positions and models of the walks are a `State` (`jobs/job.py`); the file is that of a record (`record.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Where every key of a spec is checked: the keys of its tables, and the keys of a kind, as in `design = { … }`.
 
 The tables of a spec are pydantic models. The keys of a kind are the parameters of what it names: pydantic checks them
-against their annotations. Errors are in plain words.
+against their annotations. Errors are in plain words. Values are checked by the objects that `catalogue.py` makes of
+them, and whether they fit together by `plan.py`.
 """
 
 import inspect

@@ -1,8 +1,8 @@
 """Many walks on a GPU: one thread per walk if its model fits into registers, else one warp per walk.
 
-One kernel advances all walks, a second one measures them. Both are loops around the scalar functions of `step/`. If a
-warp shares a walk, each of its threads holds every 32nd coordinate, all threads make the same moves, and the first one
-records the counts.
+One kernel, `advance`, advances all walks; a second one, `measure_all`, measures them. Both are loops around the scalar
+functions of `step/`. If a warp shares a walk, each of its threads holds every 32nd coordinate, all threads make the
+same moves, and the first one records the counts.
 """
 
 from typing import Any
