@@ -9,8 +9,8 @@
    updates, first for the uniform walk, then for all others until `PATIENCE` times as many. It decides *slower* and
    *best*. Without least-squares data it is run on stand-in data, on the draw with the median ratio of the two walks.
 
-The words *entrapped*, *slower* and *best* follow from these numbers in `findings.py`. A part that fails or finds no time
-is left out, and named, and the rest still counts.
+The words *entrapped*, *slower* and *best* follow from these numbers in `findings.py`. A part that fails or finds no
+time is left out, and named, and the rest still counts.
 """
 
 from __future__ import annotations
