@@ -19,6 +19,8 @@ _NEEDING = [
 ]
 collect_ignore = [] if TORCH else _NEEDING
 _UNKNOWN = pytest.StashKey[list[str]]()
+# Shells let what they start in the background ignore Ctrl-C, and processes pass that on; tests send it and count on it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
