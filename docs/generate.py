@@ -16,10 +16,11 @@ from typing import Any
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))  # for `reproduction`
 
+from reproduction.sensitivity import STORED, Sensitivity  # noqa: E402
+
 from freewalk.paper import STUDIES, ClaimSweep, Fit  # noqa: E402
 from freewalk.paper.files import fit_path, folder_name, sweep_path  # noqa: E402
 from freewalk.report.page import Table  # noqa: E402
-from reproduction.sensitivity import STORED, Sensitivity  # noqa: E402
 
 DATA, IMAGES = DOCS / "data", DOCS / "images" / "reproduction"
 MAP, VERDICTS = DOCS / "explanation" / "paper-map.md", DOCS / "explanation" / "verdicts.md"

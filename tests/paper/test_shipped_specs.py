@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import replace
 
 import pytest
+from reproduction.search import AS_FITTED, AS_STATED, READINGS
 
 from freewalk.analysis import exact_curve, steady_state
 from freewalk.paper import KEYS, STUDIES, Fit, figure_2, remark_1
@@ -14,7 +15,6 @@ from freewalk.paper.fit import NEAR, SPACES
 from freewalk.paper.reproduction import reproduce
 from freewalk.paper.study import COMPUTED
 from freewalk.specs import load, parse
-from reproduction.search import AS_FITTED, AS_STATED, READINGS
 
 EVERY = [(key, variant) for key, study in STUDIES.items() for variant in study.variants]
 CURVES = [(key, variant) for key, variant in EVERY if key not in COMPUTED]

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
+from reproduction import search, sensitivity, sweep
+from reproduction.__main__ import app
+from reproduction.sensitivity import STORED, Sensitivity
 from typer.testing import CliRunner
 
 from freewalk.cli import terminal
 from freewalk.paper import Fit
 from freewalk.paper.claim_sweep import ClaimSweep
 from freewalk.paper.files import fit_path, sweep_path
-from reproduction import search, sensitivity, sweep
-from reproduction.__main__ import app
-from reproduction.sensitivity import STORED, Sensitivity
 
 
 @pytest.fixture

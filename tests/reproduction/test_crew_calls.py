@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from reproduction.calls import calling, key_of_call
 
 from freewalk.errors import SpecError
-from reproduction.calls import calling, key_of_call
 
 
 @dataclass(frozen=True)

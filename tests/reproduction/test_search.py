@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from handmade import SPEC
+from reproduction import search as searching
+from reproduction.search import AS_FITTED, AS_STATED, READINGS, search
 
 from freewalk.errors import SpecError
 from freewalk.paper.evidence import FIGURES, published
 from freewalk.paper.files import fit_path
 from freewalk.paper.fit import Fit, Fitted, Space
 from freewalk.sweeps import crews
-from reproduction import search as searching
-from reproduction.search import AS_FITTED, AS_STATED, READINGS, search
 
 JUMPING = """
 [[walk]]

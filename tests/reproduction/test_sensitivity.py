@@ -7,13 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_search import APART, SPACE, TOY
-
-import freewalk as fw
-from freewalk.errors import SpecError
-from freewalk.paper.files import fit_path
-from freewalk.paper.fit import SPACES, Fit, Fitted
-from freewalk.sweeps import crews
 from reproduction import search, sensitivity, worlds
 from reproduction.sensitivity import NAMES, STORED, Sensitivity, explore
 from reproduction.worlds import (
@@ -29,6 +22,13 @@ from reproduction.worlds import (
     point,
     score,
 )
+from test_search import APART, SPACE, TOY
+
+import freewalk as fw
+from freewalk.errors import SpecError
+from freewalk.paper.files import fit_path
+from freewalk.paper.fit import SPACES, Fit, Fitted
+from freewalk.sweeps import crews
 
 RINGS = {"3", "6"}
 WORLD = World(seed=3, jump=0.3, stop=0.7, hops=5, noise=1.0, heavy=2, reading=D_HOPS)

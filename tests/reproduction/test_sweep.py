@@ -1,6 +1,8 @@
 """Claims in many settings: what is varied, and that what is stored comes out again."""
 
 import pytest
+from reproduction import sweep as sweeping
+from reproduction.sweep import FRACTIONS, SEEDS, STARTS, measured, settings_of, sweep, varied
 
 from freewalk.analysis import steady_state
 from freewalk.errors import SpecError
@@ -10,8 +12,6 @@ from freewalk.paper.evidence import FIGURES
 from freewalk.paper.files import OF_THE_PAPER, spec_path, sweep_path
 from freewalk.paper.fit import OTHERS
 from freewalk.specs import load
-from reproduction import sweep as sweeping
-from reproduction.sweep import FRACTIONS, SEEDS, STARTS, measured, settings_of, sweep, varied
 
 
 def test_a_draw_without_a_heavy_node_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
