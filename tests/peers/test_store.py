@@ -263,8 +263,8 @@ def test_files_that_are_not_ours(tmp_path):
 
 def test_a_newer_version(tmp_path):
     with Store(tmp_path) as store:
-        store._connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(PeerError, match="its version is 2, expected 1; it needs another freewalk"):
+        store._connection.execute("PRAGMA user_version = 3")
+    with pytest.raises(PeerError, match="its version is 3, expected 2; it needs another freewalk"):
         Store(tmp_path)
 
 

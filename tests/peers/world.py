@@ -6,12 +6,24 @@ and with them the messages that had to wait for them.
 """
 
 from collections import Counter
+from typing import NamedTuple
 
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.token import Key, Mover, Token
 
 RUN = "run"
+
+
+class Model(NamedTuple):
+    """The updates that a model has had, and what its token believes that each node has stored."""
+
+    updates: tuple = ()
+    believed: tuple = ()
+
+    @property
+    def digest(self):
+        return f"{hash(self) % 2**64:064x}"
 
 
 class Violation(AssertionError):
@@ -48,7 +60,7 @@ class World:
         self.old = False  # whether a node has come back with an old disk
         self.nodes = [make(local, settings) for local in self.locals]
         for key, start in zip(self.keys, starts, strict=True):
-            self.does(start, self.nodes[start].handle(say.Launch(key, ((), ()))))
+            self.does(start, self.nodes[start].handle(say.Launch(key, Model())))
             self.commit(start)
 
     def copy(self):
@@ -132,7 +144,7 @@ class World:
                 dict(believed).get(node) == stored, f"node {node} has {stored} stored, but {token} does not think so"
             )
         note = (token.point.step, node)
-        payload = ((*updates, note), tuple(sorted({**dict(believed), node: note}.items())))
+        payload = Model((*updates, note), tuple(sorted({**dict(believed), node: note}.items())))
         self.handle(node, say.Computed(work.key, token.point, payload, note, finite=True))
 
     def alarm(self, node, timer):

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 from freewalk.checks import Checks, show
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY
+from freewalk.peers.protocol.token import Generation, Key, Trust
+from freewalk.peers.protocol.wire import pb
 
 try:
     from cryptography import x509
-    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -81,19 +83,23 @@ class Authority:
         write(folder / AUTHORITY, self.certificate)
         write(folder / AUTHORITY_KEY, self.key, secret=True)
 
-    def equip(self, folder: Path, name: str, hosts: Sequence[str] = LOOPBACK) -> None:
+    def equip(self, folder: Path, name: str, hosts: Sequence[str] = LOOPBACK, number: int | None = None) -> None:
         """Write a new certificate and its key to the folder of a node or an operator, and whom to trust."""
-        issued = self.issue(name, hosts)
+        issued = self.issue(name, hosts, number=number)
         write(folder / CERTIFICATE, issued.certificate)
         write(folder / KEY, issued.key, secret=True)
         write(folder / AUTHORITY, self.certificate)
 
-    def issue(self, name: str, hosts: Sequence[str] = LOOPBACK, years: float = YEARS) -> Issued:
-        """A certificate for a node or an operator, for both ends of a connection, and its key."""
+    def issue(
+        self, name: str, hosts: Sequence[str] = LOOPBACK, years: float = YEARS, number: int | None = None
+    ) -> Issued:
+        """A certificate for a node, with its number, or an operator, for both ends of a connection, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         own = _certificate(self.certificate, "the certificate of the authority")
         builder = _builder(name, self._name, key.public_key(), years, own.not_valid_after_utc)
         others = [_general_name(name, host) for host in dict.fromkeys(hosts) if host != name]
+        if number is not None:
+            others.append(x509.UniformResourceIdentifier(_uri(number)))
         names = x509.SubjectAlternativeName([_general_name(name, name, dns=True), *others])
         both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key())  # type: ignore[arg-type]
@@ -106,14 +112,111 @@ class Authority:
         return describe(self.certificate).name
 
 
+class Signatures(Trust):
+    """What one node or the operator signs, and what it believes of others: what the network's authority lets them say.
+
+    The operator permits walks, and a node proves the generations that it issues.
+    """
+
+    def __init__(
+        self, certificate: bytes, key: bytes, authority: bytes, operator: str, number: int | None = None
+    ) -> None:
+        own, self._key = _certificate(certificate, "the certificate"), _key(key, "the key")
+        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
+            raise PeerError("the key cannot sign, expected one of an elliptic curve, as the authority issues them")
+        if number is not None and _uri(number) not in _uris(own):
+            why = f"the certificate does not name node {number}, so that nobody would believe what it signs"
+            raise PeerError(f"{why}; issue new ones with: freewalk network init --upgrade DIR")
+        self._own = own.public_bytes(serialization.Encoding.DER)
+        self._authority, self._operator = _certificate(authority, "the certificate of the authority"), operator
+        self._starts: dict[Key, int] = {}  # of permitted walks
+        self._verified: dict[bytes, x509.Certificate] = {}
+
+    @staticmethod
+    def read(certificate: Path, key: Path, authority: Path, operator: str, number: int | None = None) -> Signatures:
+        """Those of the owner of a key."""
+        return Signatures(_read(certificate), _read(key), _read(authority), operator, number)
+
+    def permit(self, key: Key, start: int) -> bytes:
+        """The operator's permit for a walk."""
+        return self._signed(_permitted(key, start), start)
+
+    def permits(self, key: Key, permit: bytes) -> bool:
+        """Whether the operator launched a walk."""
+        if key not in self._starts and permit and (found := self._read_signed(permit)) is not None:
+            signer, signature, start = found
+            if _common_name(signer.subject) == self._operator and _verifies(signer, signature, _permitted(key, start)):
+                self._starts[key] = start
+        return key in self._starts
+
+    def sign(self, key: Key, generation: Generation) -> bytes:
+        """The proof of a generation that this node issues."""
+        return self._signed(_issued(key, generation))
+
+    def proves(self, key: Key, generation: Generation, proof: bytes) -> bool:
+        """Whether the issuer of a generation signed it; the first one is as the permit says."""
+        if generation.number == 0:
+            return self._starts.get(key) == generation.issuer
+        if (found := self._read_signed(proof)) is None:
+            return False
+        signer, signature, _ = found
+        return _uri(generation.issuer) in _uris(signer) and _verifies(signer, signature, _issued(key, generation))
+
+    def _signed(self, words: bytes, start: int = 0) -> bytes:
+        signature = self._key.sign(words, ec.ECDSA(hashes.SHA256()))
+        return bytes(pb.Signed(certificate=self._own, signature=signature, start=start).SerializeToString())
+
+    def _read_signed(self, data: bytes) -> tuple[x509.Certificate, bytes, int] | None:
+        """The signer, whose certificate is that of the authority, the signature, and a start."""
+        try:
+            found = pb.Signed.FromString(data)
+            if found.certificate not in self._verified:
+                signer = x509.load_der_x509_certificate(found.certificate)
+                signer.verify_directly_issued_by(self._authority)
+                self._verified[found.certificate] = signer
+        except Exception:  # whatever is wrong with it
+            return None
+        return self._verified[found.certificate], found.signature, found.start
+
+
+def _permitted(key: Key, start: int) -> bytes:
+    return f"freewalk permit\0{key.run}\0{key.walk}\0{start}".encode()
+
+
+def _issued(key: Key, generation: Generation) -> bytes:
+    return f"freewalk generation\0{key.run}\0{key.walk}\0{generation.number}\0{generation.issuer}".encode()
+
+
+def _verifies(signer: x509.Certificate, signature: bytes, words: bytes) -> bool:
+    public = signer.public_key()
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        return False
+    try:
+        public.verify(signature, words, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _uri(number: int) -> str:
+    """How a certificate names the number of a node."""
+    return f"freewalk:node:{number}"
+
+
+def _uris(certificate: x509.Certificate) -> list[str]:
+    names = _extension(certificate, x509.SubjectAlternativeName)
+    return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
+
+
+def _common_name(name: Any) -> str:
+    return "".join(str(one.value) for one in name.get_attributes_for_oid(NameOID.COMMON_NAME)[:1])
+
+
 def describe(pem: bytes) -> Description:
     """What a certificate says."""
     found = _certificate(pem, "the certificate")
     words = {ExtendedKeyUsageOID.SERVER_AUTH: "server", ExtendedKeyUsageOID.CLIENT_AUTH: "client"}
-    common = [
-        "".join(str(one.value) for one in name.get_attributes_for_oid(NameOID.COMMON_NAME)[:1])
-        for name in (found.subject, found.issuer)
-    ]
+    common = [_common_name(name) for name in (found.subject, found.issuer)]
     others: Any = _extension(found, x509.SubjectAlternativeName)
     usages: Any = _extension(found, x509.ExtendedKeyUsage) or ()
     return Description(

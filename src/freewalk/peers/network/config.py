@@ -23,7 +23,7 @@ from freewalk.designs.local import LocalKernel, LocalMove
 from freewalk.errors import PeerError
 from freewalk.objectives.objective import Share
 from freewalk.peers.node import data
-from freewalk.peers.protocol.messages import Settings
+from freewalk.peers.protocol.messages import LINEAGE, Settings
 from freewalk.rules import Rule
 from freewalk.specs import catalogue
 from freewalk.specs.keys import Count, Part, SpecTable, Structure, Whole, validated
@@ -185,6 +185,7 @@ class SecurityTable(SpecTable):
     key: Place | None = Field(None, description="a file .pem, relative to this file")
     authority: Place | None = Field(None, description="a file .pem, relative to this file")
     operator: Name = Field("operator", description=_A_NAME)
+    signed: bool = Field(False, description="true or false: whether runs must be signed by the operator")
     plain: bool = Field(False, description="true or false")
 
 
@@ -321,7 +322,9 @@ class NodeConfig(SpecTable):
     def settings(self) -> Settings:
         """The settings of the protocol."""
         run, stores = self.run, bool(self.rule.stores) or self.rule.counts_visits
-        return Settings(run.seed, run.steps, run.every, self.walk.n, stores, **self.times.model_dump())
+        times = self.times.model_dump()
+        times["generations"] = min(times["generations"], LINEAGE)  # earlier versions wrote more
+        return Settings(run.seed, run.steps, run.every, self.walk.n, stores, **times)
 
     @property
     def _importer(self) -> Importer:

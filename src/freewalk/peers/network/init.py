@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from secrets import randbelow
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import tomlkit
 from numpy.typing import NDArray
 
 from freewalk._version import __version__
@@ -48,6 +49,9 @@ from freewalk.specs.own import Importer, Tell
 from freewalk.specs.plan import Plan
 from freewalk.specs.spec import INPUTS, SPEC, Spec, load, parse
 from freewalk.storage import files
+
+if TYPE_CHECKING:
+    from freewalk.peers.network.certificates import Signatures
 
 _SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its lease expires
 _LONGEST = 50  # letters, so that a number can follow
@@ -103,6 +107,15 @@ class Network:
         """The operator's certificate and key, and the certificate of the authority; None if connections are plain."""
         home = self.folder / OPERATOR
         return None if self.table.plain else (home / CERTIFICATE, home / KEY, home / AUTHORITY)
+
+    @cached_property
+    def signatures(self) -> Signatures | None:
+        """What the operator signs with; None if connections are plain."""
+        if self.credentials is None:
+            return None
+        from freewalk.peers.network.certificates import Signatures
+
+        return Signatures.read(*self.credentials, self.table.operator)
 
     @cached_property
     def plan(self) -> Plan:
@@ -168,6 +181,27 @@ def init(
     return Network.read(path, tell)
 
 
+def upgrade(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network:
+    """Let a network of an earlier version sign: new certificates, with the numbers of nodes, and `signed` for all."""
+    from freewalk.peers.network.certificates import Authority, describe
+    from freewalk.peers.network.supervisor import processes
+
+    network = Network.read(folder, tell)
+    if network.credentials is None:
+        raise PeerError(f"{folder}: connections are plain, so nothing can be signed; create it without --plain")
+    if processes(network.folder):
+        raise PeerError(f"{folder}: its nodes are running; stop them first with: network down")
+    authority = Authority.read(network.folder / OPERATOR)
+    for member in network.nodes:
+        home, path = network.folder / member.folder, network.path(member.number)
+        before = describe((home / CERTIFICATE).read_bytes())
+        authority.equip(home, member.name, (*before.names, *before.addresses), member.number)
+        document = tomlkit.parse(path.read_text(encoding="utf-8"))
+        document["security"]["signed"] = True
+        files.write(path, tomlkit.dumps(document))
+    return network
+
+
 class _Made(NamedTuple):
     """The parts of a network, except its addresses."""
 
@@ -216,6 +250,7 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
         authority = Authority.new(f"freewalk {name}")
         hosts = LOOPBACK if Address(made.host, 0).is_loopback else (made.host,)
         security = {"certificate": CERTIFICATE, "key": KEY, "authority": AUTHORITY, "operator": OPERATOR}
+        security["signed"] = True
     members: list[dict[str, Any]] = [
         {"number": node, "name": one, "address": str(address), "folder": f"node-{node:04d}"}
         for node, (one, address) in enumerate(zip(made.names, addresses, strict=True))
@@ -240,7 +275,7 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
             "security": security,
         }
         if authority is not None:
-            authority.equip(home, member["name"], hosts)
+            authority.equip(home, member["name"], hosts, node)
         write_config(NodeConfig.of(values, home, str(home / CONFIG)), home / CONFIG)
     if authority is not None:
         operator = folder / OPERATOR

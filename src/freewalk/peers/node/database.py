@@ -12,7 +12,7 @@ from freewalk.errors import PeerError
 
 #: What marks a file as ours: "fwlk".
 APPLICATION = 0x66776C6B
-VERSION = 1
+VERSION = 2
 #: The file, in the folder of a node's state.
 FILE = "node.sqlite"
 
@@ -28,6 +28,16 @@ CREATE TABLE journal (
     UNIQUE (walk, generation, issuer, step, hop, kind)
 );
 CREATE INDEX kept ON journal (payload) WHERE payload IS NOT NULL;
+"""
+#: What version 2 added. A line is chained to the one before it of its run; `clock` tells one boot from another.
+_ADDED = """
+ALTER TABLE journal ADD COLUMN seconds REAL NOT NULL DEFAULT 0;
+ALTER TABLE journal ADD COLUMN witness BLOB NOT NULL DEFAULT x'';
+ALTER TABLE journal ADD COLUMN chain BLOB NOT NULL DEFAULT x'';
+CREATE TABLE sent (run TEXT PRIMARY KEY, bytes INTEGER NOT NULL);
+CREATE TABLE forgotten (run TEXT PRIMARY KEY);
+CREATE TABLE clock (boot TEXT NOT NULL, now REAL NOT NULL);
+INSERT INTO clock VALUES ('', 0);
 """
 
 
@@ -91,17 +101,16 @@ def _begin(connection: sqlite3.Connection, path: Path, durable: bool) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if (application, version) != (APPLICATION, VERSION) and (tables or application or version):
+    if (application != APPLICATION or version not in (1, VERSION)) and (tables or application or version):
         if application == APPLICATION:
             raise PeerError(f"{path}: its version is {version}, expected {VERSION}; it needs another freewalk")
         raise PeerError(f"{path}: this file belongs to another program, expected that of a node; choose another folder")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
     with transaction(connection):
-        if not tables:
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        for statement in ("" if tables else _TABLES).split(";") + ("" if version == VERSION else _ADDED).split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")  # a write in any case: the lock is held from now on
 
 

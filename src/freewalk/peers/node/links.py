@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ METHOD = "/freewalk.Peer/Link"
 HELLO = "/freewalk.Peer/Hello"
 _QUEUED = 10_000  # messages queued for one neighbour
 _ROOM = 2**24  # their total bytes
+VERSION = ("freewalk-protocol", str(wire.PROTOCOL))  # in the metadata of a stream, from both ends
 STREAMS = 4  # per neighbour at the same time: newer streams end those of a connection that broke unnoticed
 _BUNDLE = 2**20  # bytes sent together
 #: Messages that are not urgent: they go with the next one, since each that is sent wakes threads on both sides.
@@ -39,9 +41,15 @@ class Link:
     """The connection to one neighbour; messages that cannot be sent are lost, and the protocol repeats them."""
 
     def __init__(
-        self, neighbour: PeerTable, dial: Callable[[PeerTable], Any], metadata: Any, tell: Callable[[Event], None]
+        self,
+        neighbour: PeerTable,
+        dial: Callable[[PeerTable], Any],
+        metadata: Any,
+        tell: Callable[[Event], None],
+        patience: float,
     ) -> None:
         self.neighbour, self.dial, self.metadata, self.tell = neighbour, dial, metadata, tell
+        self.patience = patience
         self.up = False
         self.sent = 0  # bytes
         self._small: deque[bytes] = deque()
@@ -52,24 +60,30 @@ class Link:
         self._large: dict[tuple[Any, ...], Iterator[bytes]] = {}  # announcements, each followed by its bytes
         self._more = asyncio.Event()
 
-    def send(self, message: Message) -> None:
-        """Send a message as soon as possible; other messages may overtake a large model."""
+    def send(self, message: Message) -> int:
+        """Send a message as soon as possible, and return its bytes; other messages may overtake a large model."""
         if not self.up:
-            return
+            return 0
         if isinstance(message, say.Transfer) and message.token.payload.path is not None:
+            mark = (message.key, message.token.point)
+            if mark in self._large:
+                return 0
             chunks: Iterator[Any] = map(wire.Chunk, message.token.payload.chunks())
-            self._large.setdefault((message.key, message.token.point), map(wire.encode, chain([message], chunks)))
+            self._large[mark] = map(wire.encode, chain([message], chunks))
+            self._more.set()
+            return int(message.token.payload.size)
+        data = wire.encode(message)
+        if len(self._small) + len(self._patient) >= _QUEUED or len(data) > self._room:
+            return 0
+        self._room -= len(data)
+        if isinstance(message, _PATIENT):
+            self._patient.append(data)
+            if self._later is None:
+                self._later = asyncio.get_running_loop().call_later(_WHILE, self._hurry)
         else:
-            data = wire.encode(message)
-            if len(self._small) + len(self._patient) < _QUEUED and len(data) <= self._room:
-                self._room -= len(data)
-                if isinstance(message, _PATIENT):
-                    self._patient.append(data)
-                    if self._later is None:
-                        self._later = asyncio.get_running_loop().call_later(_WHILE, self._hurry)
-                    return
-                self._small.append(data)
-        self._more.set()
+            self._small.append(data)
+            self._more.set()
+        return len(data)
 
     def _hurry(self) -> None:
         """Send the messages that are not urgent, since nothing else was sent for a while."""
@@ -80,19 +94,21 @@ class Link:
             self._patient.clear()
 
     async def run(self) -> None:
-        """Keep a stream open until cancelled."""
-        wait = _SHORTEST
+        """Keep a stream open until cancelled; tell when it has been broken for as long as an offer waits."""
+        wait, since, lost = _SHORTEST, asyncio.get_running_loop().time(), False
         async with self.dial(self.neighbour) as channel:
             while True:
                 try:
                     await self._stream(channel)
                     wait = _SHORTEST
                 except Exception as error:
-                    if self.up:
-                        wait = _SHORTEST
+                    if self.up or isinstance(error, PeerError):
+                        wait = _SHORTEST if self.up else wait
                         name, level = self.neighbour.name, logging.INFO
                         self._complaints.about(f"lost node {name}", "lost node %s: %s", name, _said(error), level=level)
                 finally:
+                    if self.up:
+                        since, lost = asyncio.get_running_loop().time(), False
                     self.up = False
                     self._room = _ROOM
                     self._small.clear()
@@ -100,13 +116,19 @@ class Link:
                     self._large.clear()
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST)
+                if not lost and asyncio.get_running_loop().time() - since > self.patience:
+                    lost = True
+                    self.tell(say.Disconnected(self.neighbour.number))
 
     async def _stream(self, channel: Any) -> None:
-        call = channel.stream_unary(METHOD)(metadata=self.metadata)
-        await call.initial_metadata()
+        call = channel.stream_unary(METHOD)(metadata=(*self.metadata, VERSION))
+        told = await call.initial_metadata()
         if call.done():  # it failed, but the above does not raise
             await call
             return
+        if VERSION not in tuple(told):
+            call.cancel()
+            raise PeerError("it speaks another version of the protocol; install the same freewalk at both")
         call.add_done_callback(lambda _: self._more.set())
         self.up = True
         self.tell(say.Connected(self.neighbour.number))
@@ -203,7 +225,10 @@ class Gate:
 
     def _begin(self, peer: int, name: str, transfer: say.Transfer) -> _Coming | None:
         """A model arrives: a small one is complete, a large one follows in pieces."""
-        payload = transfer.token.payload
+        token = transfer.token
+        payload, witness = token.payload, peer.to_bytes(8, "little") + token.witness
+        began = time.monotonic() - token.began
+        transfer = transfer._replace(token=token._replace(began=began, witness=witness if token.witness else b""))
         if not self.form.size_fits(payload.size):
             raise PeerError(f"node {name} announces a model of {payload.size:,} bytes")
         if payload.data is None:

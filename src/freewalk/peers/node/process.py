@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.network.config import NodeConfig
 from freewalk.peers.node.complaints import few_lines
+from freewalk.peers.protocol.token import Trust
 
 if TYPE_CHECKING:
     from freewalk.peers.node.server import Identity
@@ -48,6 +49,17 @@ def identity_of(config: NodeConfig) -> Identity:
         raise PeerError(f"{error.filename}: cannot be read ({error.strerror or error}); name another file") from error
 
 
+def trust_of(config: NodeConfig) -> Trust:
+    """Whom a node believes what is signed; without signatures it believes its neighbours."""
+    if config.security.signed and config.credentials is not None:
+        from freewalk.peers.network.certificates import Signatures
+
+        return Signatures.read(*config.credentials, config.security.operator, config.node.number)
+    words = "neighbours are believed what they say of runs, since nothing is signed; `freewalk network init --upgrade`"
+    log.warning("%s makes the operator sign runs, and nodes what they re-issue", words)
+    return Trust()
+
+
 async def work(config: NodeConfig, durable: bool = True) -> None:
     """Run a node until cancelled: the protocol, with a disk, its data, a server, and links to its neighbours."""
     from freewalk.peers.node.data import Updater
@@ -62,9 +74,10 @@ async def work(config: NodeConfig, durable: bool = True) -> None:
         share, settings, models = config.share(), config.settings(), store.models
         updater = Updater(share, config.rule, local.weight, settings, run.dim, run.precision, models, durable)
         identity, links = identity_of(config), dict[int, Link]()
-        service = Service(Node(local, settings, store.load()), store, updater, links)
+        node = Node(local, settings, store.load(), trust_of(config), store.forgotten)
+        service = Service(node, store, updater, links)
         for one in config.neighbour:
-            links[one.number] = Link(one, identity.channel, identity.metadata, service.tell)
+            links[one.number] = Link(one, identity.channel, identity.metadata, service.tell, settings.patience)
         handlers = Handlers(identity, config.security.operator, service, Gate(config.neighbour, service))
         log.info("node %s begins; its state is in %s", config.node.name, config.node.state)
         async with asyncio.TaskGroup() as tasks:

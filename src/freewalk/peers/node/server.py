@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,12 @@ import grpc
 from freewalk._version import __version__
 from freewalk.errors import PeerError
 from freewalk.peers.network.config import PeerTable
-from freewalk.peers.node.links import HELLO, METHOD, STREAMS, Gate
+from freewalk.peers.node.links import HELLO, METHOD, STREAMS, VERSION, Gate
 from freewalk.peers.node.service import Service
-from freewalk.peers.node.store import Line
+from freewalk.peers.node.store import CHAIN, WITNESS, Line
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import wire
-from freewalk.peers.protocol.messages import Ask, Collect, Launch, Settings
+from freewalk.peers.protocol.messages import Ask, Collect, Forget, Launch, Settings
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload, is_digest
 from freewalk.peers.protocol.token import Key, Position, Stage
 from freewalk.peers.protocol.wire import from_point, to_point
@@ -34,9 +34,10 @@ OPERATE = "/freewalk.Operator/"
 CALLS: dict[str, tuple[str, Any, Any]] = {
     "Launch": ("stream_unary", ask.Launch, ask.Done),
     "Status": ("unary_unary", ask.Ask, ask.Status),
-    "Journal": ("unary_stream", ask.Lines, ask.Line),
+    "Journal": ("unary_stream", ask.Lines, ask.Page),
     "Fetch": ("unary_stream", ask.Fetch, ask.Piece),
     "Collect": ("unary_unary", ask.Collect, ask.Done),
+    "Forget": ("unary_unary", ask.Forget, ask.Done),
 }
 _NAME = "freewalk-name"  # the caller's name, if there are no certificates
 _OPTIONS = [
@@ -146,7 +147,11 @@ class Handlers(grpc.GenericRpcHandler):
     async def link(self, stream: AsyncIterator[bytes], context: Any) -> bytes:
         """The stream of a neighbour."""
         name = await self._admit(context, operator=False)
-        await context.send_initial_metadata(())
+        await context.send_initial_metadata((VERSION,))
+        if VERSION not in tuple(context.invocation_metadata() or ()):
+            words = "it speaks another version of the protocol; install the same freewalk at both"
+            self.gate.complaints.about(f"the version of node {name}", "refused node %s: %s", name, words)
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, words)
         try:
             await self.gate.read(name, stream)
         except PeerError as error:
@@ -186,13 +191,17 @@ class Handlers(grpc.GenericRpcHandler):
             try:
                 if self.at_work.closed:
                     raise PeerError(f"its disk cannot be written: {self.at_work.closed}")
-                key, payload = await self._received(stream)
+                key, permit, payload = await self._received(stream)
                 wire.decode(wire.encode(Ask(key)))  # check that its name can be sent
-                if wrong := await asyncio.to_thread(self.gate.form.check, payload):
+                node = self.at_work.node
+                if key in node.custody or key.run in node.forgotten:
+                    return ask.Done(known=True)
+                wrong = await asyncio.to_thread(self.gate.form.check, payload)
+                if wrong or not node.trust.permits(key, permit):
                     if payload.path is not None:
                         self.at_work.unneeded(payload.digest)
-                    raise PeerError(wrong)
-                self.at_work.tell(Launch(key, payload))
+                    raise PeerError(wrong or "it is not signed by the operator, as this network demands")
+                self.at_work.tell(Launch(key, payload, permit, time.monotonic()))
                 await asyncio.wait_for(self.at_work.settled(), _PATIENCE)
             except PeerError as error:
                 return ask.Done(problem=str(error))
@@ -200,7 +209,7 @@ class Handlers(grpc.GenericRpcHandler):
                 return ask.Done(problem=f"nothing came, or was written, for {_PATIENCE:g} seconds")
             return ask.Done()
 
-    async def _received(self, stream: AsyncIterator[Any]) -> tuple[Key, Payload]:
+    async def _received(self, stream: AsyncIterator[Any]) -> tuple[Key, bytes, Payload]:
         """A model from the operator."""
         parts = aiter(stream)
         first = await asyncio.wait_for(anext(parts, None), _PATIENCE)
@@ -208,11 +217,11 @@ class Handlers(grpc.GenericRpcHandler):
             raise PeerError(f"a model of {0 if first is None else first.size:,} bytes was announced")
         key = Key(first.run, first.walk)
         if first.size <= SMALL:
-            return key, Payload.holding(first.data)
+            return key, first.permit, Payload.holding(first.data)
         with closing(Incoming(self.at_work.store.models, first.digest, first.size)) as incoming:
             while (part := await asyncio.wait_for(anext(parts, None), _PATIENCE)) is not None:
                 incoming.write(part.data)
-            return key, await asyncio.to_thread(incoming.finish)
+            return key, first.permit, await asyncio.to_thread(incoming.finish)
 
     async def status(self, request: Any, context: Any) -> Any:
         """The status of the node."""
@@ -228,6 +237,8 @@ class Handlers(grpc.GenericRpcHandler):
                 received=self.gate.received,
                 refused=self.gate.refused + work.refused,
                 closed=work.closed,
+                sent=work.store.sent + work.sent,
+                forgotten=sorted(work.store.forgotten),
             )
             for number, link in work.links.items():
                 status.edges.add(number=number, up=link.up, sent=link.sent)
@@ -244,11 +255,12 @@ class Handlers(grpc.GenericRpcHandler):
             return status
 
     async def journal(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        """The journal, line by line."""
+        """The journal of a run, many lines at a time."""
         async with self._operator(context):
             await self.at_work.settled()
-            for line in self.at_work.store.journal(request.after):
-                yield _told(line)
+            pages = self.at_work.store.pages(request.after, request.run)
+            while (page := await asyncio.to_thread(lambda: _page(next(pages, [])))).numbers:
+                yield page
 
     async def fetch(self, request: Any, context: Any) -> AsyncIterator[Any]:
         """The bytes of a model that is here or that the journal names."""
@@ -270,6 +282,13 @@ class Handlers(grpc.GenericRpcHandler):
             await self.at_work.settled()
             return ask.Done()
 
+    async def forget(self, request: Any, context: Any) -> Any:
+        """The operator has no use for a run any more."""
+        async with self._operator(context):
+            self.at_work.tell(Forget(request.run))
+            await self.at_work.settled()
+            return ask.Done()
+
 
 def hello(name: str, number: int, settings: Settings, known: bool = False) -> bytes:
     """A node's description of itself for a neighbour, as bytes."""
@@ -278,17 +297,34 @@ def hello(name: str, number: int, settings: Settings, known: bool = False) -> by
     return bytes(told.SerializeToString())
 
 
-def _told(line: Line) -> Any:
-    """A line of the journal, for the operator."""
-    token = line.token
-    told = ask.Line(number=line.number, time=line.time, run=line.key.run, walk=line.key.walk, kind=line.kind)
-    told.point.CopyFrom(_point(line.point))
-    told.note, told.messages, told.probes = line.note, line.messages, line.probes
-    if token is not None:
-        told.digest, told.size = token.payload.digest, token.payload.size
-        told.lineage.extend(_point(point) for point in token.lineage)
-        told.origin.CopyFrom(_point(Position(token.origin, 0, 0)))
-    return told
+def _page(lines: Sequence[Line]) -> Any:
+    """Lines of the journal, for the operator."""
+    names = {kind: place for place, kind in enumerate(dict.fromkeys(line.kind for line in lines))}
+    points = [line.point for line in lines]
+    page = ask.Page(
+        numbers=[line.number for line in lines],
+        times=[line.time for line in lines],
+        walks=[line.key.walk for line in lines],
+        kinds=[names[line.kind] for line in lines],
+        generations=[point.generation.number for point in points],
+        issuers=[point.generation.issuer for point in points],
+        steps=[point.step for point in points],
+        hops=[point.hop for point in points],
+        messages=[line.messages for line in lines],
+        probes=[line.probes for line in lines],
+        seconds=[line.seconds for line in lines],
+        chains=b"".join(line.chain.ljust(CHAIN, b"\0") for line in lines),
+        witnesses=b"".join(line.witness.ljust(WITNESS, b"\0") for line in lines),
+        names=list(names),
+    )
+    for place, line in enumerate(lines):
+        if line.note or line.token is not None:
+            kept = page.kept.add(place=place, note=line.note)
+            if (token := line.token) is not None:
+                kept.digest, kept.size = token.payload.digest, token.payload.size
+                kept.lineage.extend(_point(point) for point in token.lineage)
+                kept.origin.CopyFrom(_point(Position(token.origin, 0, 0)))
+    return page
 
 
 def _point(point: Position) -> Any:

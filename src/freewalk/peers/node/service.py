@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +30,7 @@ _SOON = 0.05  # seconds that a write waits if it is not urgent
 _AGAIN = 1.0  # seconds until a failed disk is tried again
 _IN_USE = 0.1  # seconds until a file that is in use is checked again
 _WAITING = 10_000  # messages that wait for a failed disk; further ones are lost, and repeated later
-_WALKS = 100_000  # known to a node; neighbours cannot make it learn of more
+_WALKS = 1_000  # that one neighbour can make a node learn of, where nobody signs them, until it restarts
 _FULL = "its disk cannot be written"
 
 
@@ -47,11 +47,13 @@ class Service:
         self.failures: dict[Key, str] = {}
         self.updates = 0
         self.refused = 0  # messages
+        self.sent: Counter[str] = Counter()  # bytes by run that are not on disk yet
+        self._learnt: Counter[int] = Counter()  # walks, by the neighbour that told of them
         #: Why nothing can be written at present; "" if it can.
         self.closed = ""
         self._early: list[Event] | None = []  # events before it runs
         self._broken: Exception | None = None
-        self._writes: list[say.Save | say.Journal] = []
+        self._writes: list[say.Save | say.Journal | say.Erase] = []
         self._waiting: list[say.Send] = []
         self._written = asyncio.Event()  # the next write
         self._urgent = False  # whether a message waits for a write
@@ -80,9 +82,13 @@ class Service:
             self._more.set()
 
     def reply(self, peer: int, message: Message) -> None:
-        """Send a message that the protocol has not requested."""
+        """Send a message: of a token's time only the duration leaves the node, and where its journal ends goes along."""
+        if isinstance(message, say.Transfer):
+            token, head = message.token, self.store.head(message.key.run)
+            seconds = max(time.monotonic() - token.began, 0.0)
+            message = message._replace(token=token._replace(began=seconds, witness=head))
         if peer in self.links:
-            self.links[peer].send(message)
+            self.sent[message.key.run] += self.links[peer].send(message)
 
     async def settled(self) -> None:
         """Wait until all earlier events are on disk."""
@@ -124,13 +130,14 @@ class Service:
         if not isinstance(event, say.Packet):
             self._do(self.node.handle(event))
             return
-        (sender, message), known = event, self.node.custody
-        full = len(known) >= _WALKS and message.key not in known
+        (sender, message), known = event, len(self.node.custody)
+        full = self._learnt[sender] >= _WALKS and message.key not in self.node.custody
         actions = [] if full else self.node.handle(event)
         self._do(actions)
-        if full or (not actions and not say.plausible(message, self.node.settings, self.node.longest)):
+        self._learnt[sender] += len(self.node.custody) - known
+        if full or (not actions and not self.node.believes(message)):
             self.refused += 1
-            words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
+            words = "refused what node %d sent: a %s that is not true, or not signed as it must be, or a walk too many"
             self._complaints.about(f"node {sender}", words, sender, type(message).__name__)
         if isinstance(message, say.Transfer) and message.token.payload.path is not None:
             self.unneeded(message.token.payload.digest)  # the file, if the token was not accepted
@@ -250,11 +257,12 @@ class Service:
             self._soon = None
         writes, self._writes = self._writes, []
         try:
-            if writes:
-                self.store.write(writes, time.time())
+            if writes or self.sent:
+                self.store.write(writes, time.time(), time.monotonic(), self.sent)
+                self.sent.clear()
         except PeerError as error:
             latest = {write.key: write for write in writes if isinstance(write, say.Save)}
-            self._writes = [*latest.values(), *(write for write in writes if isinstance(write, say.Journal))]
+            self._writes = [*latest.values(), *(write for write in writes if not isinstance(write, say.Save))]
             self._close(str(error))
             self._wake()
             return

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import chain, takewhile
 from pathlib import Path
 from threading import RLock
+from time import monotonic
 from typing import Any, NamedTuple
 
 from freewalk.errors import PeerError
 from freewalk.peers.node.database import FILE, connect, sync, told, transaction
 from freewalk.peers.protocol import wire
-from freewalk.peers.protocol.messages import Journal, Save
+from freewalk.peers.protocol.messages import Erase, Journal, Save
 from freewalk.peers.protocol.payload import SUFFIX, Payload, discard
 from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version
 
-_PAGE = 1000  # lines of the journal read at a time
+_PAGE = 4000  # lines of the journal read at a time
+CHAIN = 16  # bytes
+WITNESS = 8 + CHAIN
 _OFTEN = 10_000  # writes between sweeps; most payloads are removed as soon as nothing refers to them
 
 
@@ -34,6 +39,23 @@ class Line(NamedTuple):
     messages: int
     probes: int
     node: int = -1  # known to the operator, who reads the journals of many
+    seconds: float = 0.0  # since the launch, by the clocks of the nodes that had the token, each for its own time
+    witness: bytes = b""  # the node that sent the token, and the chain of its journal at that time; empty if none did
+    chain: bytes = b""  # of this line and all before it of its run; empty in lines of earlier versions
+
+    def chained(self, before: bytes) -> bytes:
+        """The chain of this line after that of the line before: an edit of either changes it."""
+        (generation, issuer), step, hop = self.point
+        counts = (self.key.walk, generation, issuer, step, hop, self.messages, self.probes)
+        words = f"{self.key.run}\0{self.kind}\0{self.note}\0"
+        if (token := self.token) is not None:
+            words += repr((token.payload.digest, token.payload.size, tuple(token.origin), _plain(token.lineage)))
+        data = _CHAINED.pack(self.time, self.seconds, *counts)
+        return blake2b(before + data + self.witness.ljust(WITNESS, b"\0") + words.encode(), digest_size=CHAIN).digest()
+
+
+def _plain(lineage: Sequence[Position]) -> list[tuple[int, ...]]:
+    return [(*point.generation, point.step, point.hop) for point in lineage]
 
 
 class _Known(NamedTuple):
@@ -61,11 +83,15 @@ class Store:
         self._uses: Counter[str] = Counter()  # by tokens and versions; the journal is queried
         self._writes = 0
         self._stale: set[str] = set()  # files that only this process may still use
+        self._heads: dict[str, bytes] = {}  # the last chain of each run
+        self.sent: Counter[str] = Counter()  # bytes, by run
+        self.forgotten: set[str] = set()  # runs
         try:
             with told(self._path):
                 if durable:
                     for one in (self.models, self.folder, self.folder.parent):
                         sync(one)
+                self._set_clock(_boot(), monotonic())
                 self._read()
             self.sweep()
         except BaseException:
@@ -92,19 +118,48 @@ class Store:
                 for key, known in self._known.items()
             }
 
-    def write(self, actions: Sequence[Save | Journal], time: float) -> None:
-        """Write all actions in one transaction, and flush it to disk."""
-        latest = {action.key: action.custody for action in actions if isinstance(action, Save)}
+    def head(self, run: str) -> bytes:
+        """The chain of the last line of a run."""
+        if run not in self._heads:
+            with self._lock, told(self._path):
+                row = self._connection.execute(_HEAD, (run,)).fetchone()
+            self._heads[run] = row[0] if row else b""
+        return self._heads[run]
+
+    def write(
+        self,
+        actions: Sequence[Save | Journal | Erase],
+        time: float,
+        now: float = 0.0,
+        sent: Mapping[str, int] | None = None,
+    ) -> None:
+        """Write all actions in one transaction, and flush it to disk.
+
+        `time` is in seconds since 1970, `now` by the clock of the node; `sent` are further bytes by run.
+        """
+        erased = {action.run for action in actions if isinstance(action, Erase)}
+        kept = [action for action in actions if not isinstance(action, Erase) and action.key.run not in erased]
+        latest = {action.key: action.custody for action in kept if isinstance(action, Save)}
         with self._lock, told(self._path):
             change = _Change(self)
             with transaction(self._connection):
                 for key, custody in latest.items():
                     change.save(key, custody)
-                for action in actions:
+                for action in kept:
                     if isinstance(action, Journal):
-                        change.note(action, time)
+                        change.note(action, time, now)
+                for run in erased:
+                    change.erase(run)
+                change.execute(_NOW, (now,))
+                self._connection.executemany(_SENT, (sent or {}).items())
                 dropped = change.end()
+            for key in [key for key in self._walks if key.run in erased]:
+                del self._walks[key]
+                self._known.pop(key, None)
+            self.forgotten |= erased
             self._walks.update(change.walks)
+            self._heads.update(change.heads)
+            self.sent.update(sent or {})
             self._known.update(change.known)
             for digest, more in change.uses.items():
                 self._uses[digest] += more
@@ -115,13 +170,18 @@ class Store:
             if self._writes % _OFTEN == 0:
                 self.sweep()
 
-    def journal(self, after: int = 0) -> Iterator[Line]:
-        """The lines of the journal with numbers greater than `after`, in order."""
+    def journal(self, after: int = 0, run: str | None = None) -> Iterator[Line]:
+        """The lines of the journal, or of one run, with numbers greater than `after`, in order."""
+        return chain.from_iterable(self.pages(after, run))
+
+    def pages(self, after: int = 0, run: str | None = None) -> Iterator[list[Line]]:
+        """The same, many lines at a time."""
         while True:
             with self._lock, told(self._path):
-                rows = self._connection.execute(_LINES, (after, _PAGE)).fetchall()
+                rows = self._connection.execute(_LINES, {"after": after, "run": run, "most": _PAGE}).fetchall()
                 lines = [self._line(row) for row in rows]
-            yield from lines
+            if lines:
+                yield lines
             if len(lines) < _PAGE:
                 return
             after = lines[-1].number
@@ -152,8 +212,22 @@ class Store:
                     discard(path)
             self._stale &= {path.stem for path in self.models.iterdir()}
 
+    def _set_clock(self, boot: str, now: float) -> None:
+        """After another boot the clock of this node began anew: tokens were launched so long ago as when it stopped."""
+        before, then = self._connection.execute("SELECT * FROM clock").fetchone()
+        with transaction(self._connection):
+            for walk, state in self._connection.execute("SELECT walk, state FROM custody").fetchall():
+                custody = _parsed(wire.pb.Custody, state)
+                if custody.HasField("token") and (before != boot or now < then):
+                    custody.token.began += now - then
+                    row = (custody.SerializeToString(deterministic=True), walk)
+                    self._connection.execute("UPDATE custody SET state = ? WHERE walk = ?", row)
+            self._connection.execute("UPDATE clock SET boot = ?, now = ?", (boot, now))
+
     def _read(self) -> None:
         """Read the state of all walks from disk."""
+        self.sent = Counter(dict(self._connection.execute("SELECT * FROM sent")))
+        self.forgotten = {run for (run,) in self._connection.execute("SELECT * FROM forgotten")}
         rows = self._connection.execute("SELECT run, walk, number FROM walks")
         self._walks = {Key(run, walk): number for run, walk, number in rows}
         versions: dict[int, dict[int, Version]] = defaultdict(dict)
@@ -184,10 +258,10 @@ class Store:
         return payload
 
     def _line(self, row: tuple[Any, ...]) -> Line:
-        number, time, run, walk, kind, generation, issuer, step, hop, state, note, messages, probes = row
+        number, time, run, walk, kind, generation, issuer, step, hop, state, note, messages, probes, *last = row
         token = None if state is None else wire.from_token(_parsed(wire.pb.Token, state), self._find)
         point = Position(Generation(generation, issuer), step, hop)
-        return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes)
+        return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes, -1, *last)
 
     def _remove(self, dropped: set[str]) -> None:
         """Remove the files of dropped payloads; those that this process may still use stay for now."""
@@ -208,6 +282,7 @@ class _Change:
         self.uses: Counter[str] = Counter()  # by how much they change
         self.new: dict[str, Payload] = {}
         self.files: set[str] = set()
+        self.heads: dict[str, bytes] = {}
 
     def save(self, key: Key, custody: Custody) -> None:
         """Write the changes of a walk's custody."""
@@ -222,18 +297,37 @@ class _Change:
         first = self._versions(walk, old, custody.versions)
         self.known[key] = _Known(state, payload, first, custody.versions)
 
-    def note(self, line: Journal, time: float) -> None:
+    def note(self, line: Journal, time: float, now: float) -> None:
         """Write a line of the journal, unless it exists."""
         (generation, issuer), step, hop = line.point
-        token = line.token
+        token, run = line.token, line.key.run
         digest = state = None
         if token is not None:
             digest = bytes.fromhex(token.payload.digest)
             state = wire.to_token(token, wire.reference).SerializeToString()
         place = (time, self.walk(line.key), line.kind, generation, issuer, step, hop)
         more = (digest, state, line.note, line.messages, line.probes)
-        if self.execute(_NOTE, (*place, *more)).rowcount and token is not None:
-            self.new[token.payload.digest] = token.payload
+        last = (max(now - line.began, 0.0), line.witness)
+        written = Line(0, time, *line[:7], -1, *last)
+        head = written.chained(self.heads.get(run) or self.store.head(run))
+        if self.execute(_NOTE, (*place, *more, *last, head)).rowcount:
+            self.heads[run] = head
+            if token is not None:
+                self.new[token.payload.digest] = token.payload
+
+    def erase(self, run: str) -> None:
+        """Remove all that is known of a run, and remember its name."""
+        for key in [key for key in self.store._walks if key.run == run]:
+            old, walk = self.store._known.get(key, _Known()), (self.store._walks[key],)
+            for payload in (old.token, *(one.payload for one in old.versions)):
+                self._use(payload, -1)
+            for (digest,) in self.execute("SELECT payload FROM journal WHERE payload IS NOT NULL AND walk = ?", walk):
+                self.uses[digest.hex()] += 0
+                self.files.add(digest.hex())
+            for table in ("custody", "versions", "journal"):
+                self.execute(f"DELETE FROM {table} WHERE walk = ?", walk)
+            self.execute("DELETE FROM walks WHERE number = ?", walk)
+        self.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (run,))
 
     def walk(self, key: Key) -> int:
         """The number of a walk in all tables."""
@@ -293,6 +387,14 @@ class _Change:
                 self.files.add(payload.digest)
 
 
+def _boot() -> str:
+    """What differs after the machine has been started again, where the system tells."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
 def _parsed(kind: Any, state: bytes) -> Any:
     try:
         return kind.FromString(state)
@@ -302,7 +404,12 @@ def _parsed(kind: Any, state: bytes) -> Any:
 
 _PAYLOAD = "SELECT size, data FROM payloads WHERE digest = ?"
 _DROP = "DELETE FROM payloads WHERE digest = ?"
-_NOTE = f"INSERT OR IGNORE INTO journal VALUES (NULL{', ?' * 12})"
+_NOTE = f"INSERT OR IGNORE INTO journal VALUES (NULL{', ?' * 15})"
+_NOW = "UPDATE clock SET now = ?"
+_SENT = "INSERT INTO sent VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes"
 _LINES = """SELECT journal.number, time, run, walks.walk, kind, generation, issuer, step, hop, token, note, messages,
-probes FROM journal JOIN walks ON walks.number = journal.walk
-WHERE journal.number > ? ORDER BY journal.number LIMIT ?"""
+probes, seconds, witness, chain FROM journal JOIN walks ON walks.number = journal.walk
+WHERE journal.number > :after AND (:run IS NULL OR run = :run) ORDER BY journal.number LIMIT :most"""
+_HEAD = """SELECT chain FROM journal JOIN walks ON walks.number = journal.walk
+WHERE run = ? ORDER BY journal.number DESC LIMIT 1"""
+_CHAINED = struct.Struct("<dd7q")

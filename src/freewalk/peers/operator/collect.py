@@ -42,8 +42,10 @@ async def launch(network: Network, run: str) -> None:
     """Launch all tokens of a run; those already launched are left alone."""
     with TemporaryDirectory() as folder:
         async with operator_of(network) as operator:
+            signatures = network.signatures
             for key, start, vectors in zip(keys(network, run), network.starts, network.vectors(), strict=True):
-                await operator.launch(start, key, Payload.of(vectors, Path(folder)))
+                permit = b"" if signatures is None else signatures.permit(key, start)
+                await operator.launch(start, key, Payload.of(vectors, Path(folder)), permit)
 
 
 async def finished(network: Network, run: str, patience: float) -> None:
@@ -94,8 +96,8 @@ async def collect(network: Network, run: str) -> Collected:
     """Collect a finished run; the nodes may release its tokens afterwards."""
     steps = network.table.run.steps
     async with operator_of(network) as operator:
-        journals = await asyncio.gather(*(operator.journal(node.number) for node in network.nodes))
-        lines = [line for journal in journals for line in journal if line.key.run == run]
+        journals = await asyncio.gather(*(operator.journal(node.number, run) for node in network.nodes))
+        lines = [line for journal in journals for line in journal]
         stories = [tell(key, lines, steps) for key in keys(network, run)]
         with TemporaryDirectory() as folder:
             updates = [line for story in stories for line in story.updates]
@@ -103,10 +105,10 @@ async def collect(network: Network, run: str) -> Collected:
             for line, kept in ((line, line.token.payload) for line in updates if line.token is not None):
                 payload = await operator.fetch(line.node, kept.digest, kept.size, Path(folder))
                 models[line] = {name: np.array(vector) for name, vector in payload.arrays().items()}
-            launched = min(line.time for line in lines)
+            launched = min(line.time - line.seconds for line in lines)
             collected = Collected(_record(network, stories, launched, models), stories)
         statuses = await operator.statuses()
-        sent = sum(edge.sent for status in statuses.values() if status is not None for edge in status.edges)
+        sent = sum(status.sent[run] for status in statuses.values() if status is not None)
         collected.record.provenance["wire_bytes"] = int(sent)
         for key, story in zip(keys(network, run), stories, strict=True):
             await operator.collect(story.end.node, key, story.end.point)
@@ -162,7 +164,7 @@ def _record(
                 state.models[row] = vectors["x"]
                 for index, name in enumerate(rule.carries):
                     state.carried[index, row] = vectors[name]
-                seconds[row, place] = story.updates[at - 1].time - launched
+                seconds[row, place] = story.updates[at - 1].seconds
             after = story.updates[at] if at < len(story.updates) else story.end
             for name, values in counts.items():
                 values[row, place] = getattr(after, name) if mark > 0 else 0
@@ -178,7 +180,7 @@ def _record(
     sent = state.bytes_sent(job, summed["messages"], summed["probes"])
     run.measures = {name: [values] for name, values in {**summed, "bytes": sent, **learning.measures}.items()}
     run.started = datetime.fromtimestamp(launched, UTC).isoformat(timespec="seconds")
-    run.seconds = max(story.end.time for story in stories) - launched
+    run.seconds = max(story.end.seconds for story in stories)
     latest = seconds.reshape(state.walks, state.tokens, -1).max(axis=1)
     attrs = {"long_name": "time since the launch", "units": "s"}
     data = run.data().assign(seconds=(("walk", "step"), latest, attrs))

@@ -14,10 +14,10 @@ from freewalk.errors import PeerError
 from freewalk.peers.network.config import PeerTable
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.server import CALLS, OPERATE, Identity
-from freewalk.peers.node.store import Line
+from freewalk.peers.node.store import CHAIN, WITNESS, Line
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload
-from freewalk.peers.protocol.token import Key, Position, Token
+from freewalk.peers.protocol.token import Generation, Key, Position, Token
 from freewalk.peers.protocol.wire import from_point, to_point
 
 _PATIENCE = 10.0  # seconds for an answer
@@ -79,17 +79,22 @@ class Operator:
         found = await asyncio.gather(*(self.status(node, patience) for node in self.nodes))
         return dict(zip(self.nodes, found, strict=True))
 
-    async def launch(self, node: int, key: Key, payload: Payload) -> None:
-        """Hand a new token to a node; a token that it already knows is not launched again."""
+    async def launch(self, node: int, key: Key, payload: Payload, permit: bytes = b"") -> bool:
+        """Hand a new token to a node; returns False if it knows the walk already, and does not launch it again."""
         with self._reaching(node):
-            done = await self._call(node, "Launch", _launch(key, payload), _PATIENCE + payload.size / 1e6)
+            done = await self._call(node, "Launch", _launch(key, payload, permit), _PATIENCE + payload.size / 1e6)
         if done.problem:
             raise PeerError(f"node {self.nodes[node].name} does not launch walk {key.walk}: {done.problem}")
+        return not done.known
 
-    async def journal(self, node: int, after: int = 0) -> list[Line]:
-        """The lines of a node's journal after a given number; models that they keep are only announced."""
+    async def journal(self, node: int, run: str) -> list[Line]:
+        """The lines of a run in the journal of a node; models that they keep are only announced."""
         with self._reaching(node):
-            return [_line(node, told) async for told in self._call(node, "Journal", ask.Lines(after=after))]
+            return [
+                line
+                async for page in self._call(node, "Journal", ask.Lines(run=run))
+                for line in _lines(node, run, page)
+            ]
 
     async def fetch(self, node: int, digest: str, size: int, folder: Path) -> Payload:
         """A model that a node holds or that its journal kept; a large one is written to a folder."""
@@ -109,21 +114,33 @@ class Operator:
             await self._call(node, "Collect", asked, _PATIENCE)
 
 
-async def _launch(key: Key, payload: Payload) -> AsyncIterator[Any]:
-    data = payload.data or b""
-    yield ask.Launch(run=key.run, walk=key.walk, digest=payload.digest, size=payload.size, data=data)
+async def _launch(key: Key, payload: Payload, permit: bytes) -> AsyncIterator[Any]:
+    data, (run, walk) = payload.data or b"", key
+    yield ask.Launch(run=run, walk=walk, digest=payload.digest, size=payload.size, data=data, permit=permit)
     if payload.data is None:
         for data in payload.chunks():
             yield ask.Launch(data=data)
 
 
-def _line(node: int, told: Any) -> Line:
-    point, token = from_point(told.point), None
-    if told.digest:
-        lineage = tuple(from_point(one) for one in told.lineage)
-        token = Token(point, Payload(told.digest, told.size), True, from_point(told.origin).generation, lineage)
-    key, counts = Key(told.run, told.walk), (told.messages, told.probes)
-    return Line(told.number, told.time, key, told.kind, point, token, told.note, *counts, node)
+def _lines(node: int, run: str, page: Any) -> list[Line]:
+    """The lines of a page."""
+    kept, found = {one.place: one for one in page.kept}, []
+    for place, number in enumerate(page.numbers):
+        generation = Generation(page.generations[place], page.issuers[place])
+        point, note, token = Position(generation, page.steps[place], page.hops[place]), "", None
+        if (more := kept.get(place)) is not None:
+            note = more.note
+            if more.digest:
+                lineage = tuple(from_point(one) for one in more.lineage)
+                token = Token(point, Payload(more.digest, more.size), True, from_point(more.origin).generation, lineage)
+        key, kind = Key(run, page.walks[place]), page.names[page.kinds[place]]
+        counts = (page.messages[place], page.probes[place])
+        chain, witness = (
+            data[place * size : (place + 1) * size] for data, size in ((page.chains, CHAIN), (page.witnesses, WITNESS))
+        )
+        last = (page.seconds[place], witness, chain)
+        found.append(Line(number, page.times[place], key, kind, point, token, note, *counts, node, *last))
+    return found
 
 
 class Whereabouts(NamedTuple):

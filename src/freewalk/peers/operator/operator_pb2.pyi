@@ -19,24 +19,28 @@ class Point(_message.Message):
     def __init__(self, number: _Optional[int] = ..., issuer: _Optional[int] = ..., step: _Optional[int] = ..., hop: _Optional[int] = ...) -> None: ...
 
 class Launch(_message.Message):
-    __slots__ = ("run", "walk", "digest", "size", "data")
+    __slots__ = ("run", "walk", "digest", "size", "data", "permit")
     RUN_FIELD_NUMBER: _ClassVar[int]
     WALK_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    PERMIT_FIELD_NUMBER: _ClassVar[int]
     run: str
     walk: int
     digest: str
     size: int
     data: bytes
-    def __init__(self, run: _Optional[str] = ..., walk: _Optional[int] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+    permit: bytes
+    def __init__(self, run: _Optional[str] = ..., walk: _Optional[int] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., data: _Optional[bytes] = ..., permit: _Optional[bytes] = ...) -> None: ...
 
 class Done(_message.Message):
-    __slots__ = ("problem",)
+    __slots__ = ("problem", "known")
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
     problem: str
-    def __init__(self, problem: _Optional[str] = ...) -> None: ...
+    known: bool
+    def __init__(self, problem: _Optional[str] = ..., known: bool = ...) -> None: ...
 
 class Ask(_message.Message):
     __slots__ = ()
@@ -85,7 +89,14 @@ class Edge(_message.Message):
     def __init__(self, number: _Optional[int] = ..., up: bool = ..., sent: _Optional[int] = ...) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("number", "name", "version", "process", "started", "updates", "received", "refused", "walks", "edges", "closed")
+    __slots__ = ("number", "name", "version", "process", "started", "updates", "received", "refused", "walks", "edges", "closed", "sent", "forgotten")
+    class SentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +108,8 @@ class Status(_message.Message):
     WALKS_FIELD_NUMBER: _ClassVar[int]
     EDGES_FIELD_NUMBER: _ClassVar[int]
     CLOSED_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
     number: int
     name: str
     version: str
@@ -108,43 +121,67 @@ class Status(_message.Message):
     walks: _containers.RepeatedCompositeFieldContainer[Walk]
     edges: _containers.RepeatedCompositeFieldContainer[Edge]
     closed: str
-    def __init__(self, number: _Optional[int] = ..., name: _Optional[str] = ..., version: _Optional[str] = ..., process: _Optional[int] = ..., started: _Optional[float] = ..., updates: _Optional[int] = ..., received: _Optional[int] = ..., refused: _Optional[int] = ..., walks: _Optional[_Iterable[_Union[Walk, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., closed: _Optional[str] = ...) -> None: ...
+    sent: _containers.ScalarMap[str, int]
+    forgotten: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., name: _Optional[str] = ..., version: _Optional[str] = ..., process: _Optional[int] = ..., started: _Optional[float] = ..., updates: _Optional[int] = ..., received: _Optional[int] = ..., refused: _Optional[int] = ..., walks: _Optional[_Iterable[_Union[Walk, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., closed: _Optional[str] = ..., sent: _Optional[_Mapping[str, int]] = ..., forgotten: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Lines(_message.Message):
-    __slots__ = ("after",)
+    __slots__ = ("after", "run")
     AFTER_FIELD_NUMBER: _ClassVar[int]
-    after: int
-    def __init__(self, after: _Optional[int] = ...) -> None: ...
-
-class Line(_message.Message):
-    __slots__ = ("number", "time", "run", "walk", "kind", "point", "note", "digest", "messages", "probes", "lineage", "origin", "size")
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
-    TIME_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
-    WALK_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    POINT_FIELD_NUMBER: _ClassVar[int]
-    NOTE_FIELD_NUMBER: _ClassVar[int]
-    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    run: str
+    def __init__(self, after: _Optional[int] = ..., run: _Optional[str] = ...) -> None: ...
+
+class Page(_message.Message):
+    __slots__ = ("numbers", "times", "walks", "kinds", "generations", "issuers", "steps", "hops", "messages", "probes", "seconds", "chains", "witnesses", "names", "kept")
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    WALKS_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    GENERATIONS_FIELD_NUMBER: _ClassVar[int]
+    ISSUERS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    HOPS_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
-    LINEAGE_FIELD_NUMBER: _ClassVar[int]
-    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    CHAINS_FIELD_NUMBER: _ClassVar[int]
+    WITNESSES_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    numbers: _containers.RepeatedScalarFieldContainer[int]
+    times: _containers.RepeatedScalarFieldContainer[float]
+    walks: _containers.RepeatedScalarFieldContainer[int]
+    kinds: _containers.RepeatedScalarFieldContainer[int]
+    generations: _containers.RepeatedScalarFieldContainer[int]
+    issuers: _containers.RepeatedScalarFieldContainer[int]
+    steps: _containers.RepeatedScalarFieldContainer[int]
+    hops: _containers.RepeatedScalarFieldContainer[int]
+    messages: _containers.RepeatedScalarFieldContainer[int]
+    probes: _containers.RepeatedScalarFieldContainer[int]
+    seconds: _containers.RepeatedScalarFieldContainer[float]
+    chains: bytes
+    witnesses: bytes
+    names: _containers.RepeatedScalarFieldContainer[str]
+    kept: _containers.RepeatedCompositeFieldContainer[Kept]
+    def __init__(self, numbers: _Optional[_Iterable[int]] = ..., times: _Optional[_Iterable[float]] = ..., walks: _Optional[_Iterable[int]] = ..., kinds: _Optional[_Iterable[int]] = ..., generations: _Optional[_Iterable[int]] = ..., issuers: _Optional[_Iterable[int]] = ..., steps: _Optional[_Iterable[int]] = ..., hops: _Optional[_Iterable[int]] = ..., messages: _Optional[_Iterable[int]] = ..., probes: _Optional[_Iterable[int]] = ..., seconds: _Optional[_Iterable[float]] = ..., chains: _Optional[bytes] = ..., witnesses: _Optional[bytes] = ..., names: _Optional[_Iterable[str]] = ..., kept: _Optional[_Iterable[_Union[Kept, _Mapping]]] = ...) -> None: ...
+
+class Kept(_message.Message):
+    __slots__ = ("place", "note", "digest", "size", "origin", "lineage")
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
-    number: int
-    time: float
-    run: str
-    walk: int
-    kind: str
-    point: Point
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    LINEAGE_FIELD_NUMBER: _ClassVar[int]
+    place: int
     note: str
     digest: str
-    messages: int
-    probes: int
-    lineage: _containers.RepeatedCompositeFieldContainer[Point]
-    origin: Point
     size: int
-    def __init__(self, number: _Optional[int] = ..., time: _Optional[float] = ..., run: _Optional[str] = ..., walk: _Optional[int] = ..., kind: _Optional[str] = ..., point: _Optional[_Union[Point, _Mapping]] = ..., note: _Optional[str] = ..., digest: _Optional[str] = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., lineage: _Optional[_Iterable[_Union[Point, _Mapping]]] = ..., origin: _Optional[_Union[Point, _Mapping]] = ..., size: _Optional[int] = ...) -> None: ...
+    origin: Point
+    lineage: _containers.RepeatedCompositeFieldContainer[Point]
+    def __init__(self, place: _Optional[int] = ..., note: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., origin: _Optional[_Union[Point, _Mapping]] = ..., lineage: _Optional[_Iterable[_Union[Point, _Mapping]]] = ...) -> None: ...
 
 class Fetch(_message.Message):
     __slots__ = ("digest",)
@@ -185,3 +222,9 @@ class Hello(_message.Message):
     steps: int
     known: bool
     def __init__(self, number: _Optional[int] = ..., name: _Optional[str] = ..., version: _Optional[str] = ..., nodes: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[int] = ..., known: bool = ...) -> None: ...
+
+class Forget(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    def __init__(self, run: _Optional[str] = ...) -> None: ...

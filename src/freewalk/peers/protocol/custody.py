@@ -19,22 +19,40 @@ answered, and its time limit decides what happens if it never is:
     sent       the model is on its way there             Received: lent; Refuse: re-issue        re-issue
     lent       a neighbour holds it, a copy is here      Renew: lent again; Release: gone        asking
     asking     that neighbour has been silent            Renew: lent; Release: gone              re-issue
+    kept       it says "release", but cannot prove that  Transfer: gone                          (no limit)
+               it ever had the token
     finished   all updates are made                      Collect: gone                           (no limit)
     failed     nobody here can repair it                                                         (no limit)
 
 A departure ends a move here instead of at its drawn end. A re-issue continues with the copy here under a new
 generation, because what was sent may have arrived.
+
+Neighbours may lie. A node believes what changes its disk for good only with evidence (`_proved`, `_on_release`): that
+the operator launched a walk, that its issuer signed a generation, that a neighbour has seen the model it had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from freewalk.designs.local import LocalKernel
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import Action, Event, Message, Settings
-from freewalk.peers.protocol.token import Ahead, Custody, Generation, Key, Loan, Mover, Position, Stage, Token, Version
+from freewalk.peers.protocol.token import (
+    Ahead,
+    Custody,
+    Evidence,
+    Generation,
+    Key,
+    Loan,
+    Mover,
+    Position,
+    Stage,
+    Token,
+    Trust,
+    Version,
+)
 
 #: Older than every generation.
 NOTHING = Generation(0, -1)
@@ -58,12 +76,21 @@ class Node:
     ['Save', 'Journal', 'Timer', 'Timer', 'Timer']
     """
 
-    def __init__(self, local: LocalKernel, settings: Settings, custody: Mapping[Key, Custody] | None = None) -> None:
-        self.local, self.settings = local, settings
+    def __init__(
+        self,
+        local: LocalKernel,
+        settings: Settings,
+        custody: Mapping[Key, Custody] | None = None,
+        trust: Trust | None = None,
+        forgotten: Iterable[str] = (),
+    ) -> None:
+        self.local, self.settings, self.trust = local, settings, trust or Trust()
         self.me, self.mover = local.node, Mover(local, settings.seed)
         self.longest = max((move.hops for move in local.moves), default=0)  # hops of a move
         self.neighbours = tuple(int(node) for node in local.neighbours)
-        self.custody: dict[Key, Custody] = dict(custody or {})  # durable; all else is lost in a crash
+        self.custody: dict[Key, Custody] = dict(custody or {})  # durable, as is the next; all else is lost in a crash
+        self.forgotten = set(forgotten)  # runs
+        self.down: set[int] = set()  # neighbours that have not been reached for a while
         self.stages: dict[Key, Stage] = {}
         self.ahead: dict[Key, Ahead] = {}
         self.timers: set[tuple[Key | None, str]] = set()
@@ -84,7 +111,7 @@ class Node:
                 self._doubt(key)
             elif custody.token is not None:
                 self._finish(key, custody.token)
-            if custody.floor.number > 0:
+            if custody.floor.number > 0 and not custody.collected:
                 self._set(None, "gossip", self.settings.lease)
         self._owed()
         return self._taken()
@@ -93,35 +120,73 @@ class Node:
         """The actions that follow from an event, in order; a kind `X` of event or message is handled by `_on_x`."""
         if not isinstance(event, say.Packet):
             getattr(self, f"_on_{type(event).__name__.lower()}")(event)
-        elif event.sender in self.neighbours and say.plausible(event.message, self.settings, self.longest):
+        elif event.sender in self.neighbours and self.believes(event.message):
             getattr(self, f"_on_{type(event.message).__name__.lower()}")(event.sender, event.message)
         return self._taken()
 
+    def believes(self, message: Message) -> bool:
+        """Whether a message of a neighbour can be true, and comes with the evidence that it needs."""
+        key = message.key
+        if key.run in self.forgotten or not say.plausible(message, self.settings, self.longest):
+            return False
+        if isinstance(message, say.Coming):
+            return key in self.custody or self.trust.permits(key, b"")
+        if not isinstance(message, (say.Transfer, say.Known, say.Last)):
+            return True
+        floor = message.token.point.generation if isinstance(message, say.Transfer) else message.floor
+        known, evidence = self.custody.get(key), message.evidence
+        if known is None and (floor <= NOTHING or not self.trust.permits(key, evidence.permit)):
+            return False
+        return (known is not None and floor <= known.floor) or self.trust.proves(key, floor, evidence.proof)
+
     def _on_launch(self, event: say.Launch) -> None:
-        if event.key in self.custody:
+        key = event.key
+        if key in self.custody or key.run in self.forgotten or not self.trust.permits(key, event.permit):
             return
         point = Position(Generation(0, self.me), 0, 0)
-        token = Token(point, event.payload, due=True, origin=point.generation)
-        self._save(event.key, Custody(point.generation, seen=point, token=token, arrived=point))
-        self._proceed(event.key)
+        token = Token(point, event.payload, due=True, origin=point.generation, began=event.began)
+        evidence = Evidence(event.permit)
+        self._save(key, Custody(point.generation, seen=point, token=token, arrived=point, evidence=evidence))
+        self._proceed(key)
 
     def _on_collect(self, event: say.Collect) -> None:
         custody = self._known(event.key)
         if custody.held is not None and custody.held.point == event.point:
-            self._let_go(event.key, custody)
+            custody = self._let_go(event.key, custody)
+        if custody is not _UNKNOWN and event.point.generation == custody.floor:
+            self._save(event.key, custody._replace(collected=True))
+
+    def _on_forget(self, event: say.Forget) -> None:
+        """Drop all that is known of a run; nothing of it is accepted again."""
+        self.forgotten.add(event.run)
+        for key in [key for key in self.custody if key.run == event.run]:
+            self._enter(key, Stage(""))
+            self._set(key, "renew", None)
+            self._forget(key)
+            self.uncertain.discard(key)
+            del self.stages[key], self.custody[key]
+        self._do(say.Erase(event.run))
 
     def _on_connected(self, event: say.Connected) -> None:
         """Repeat at once what a returning neighbour may have missed."""
         peer = event.peer
+        self.down.discard(peer)
         for key, custody in self.custody.items():
             stage = self.stages.get(key)
             if stage is not None and (stage.peer == peer or peer in stage.waiting):
                 self._repeat(key)
             for loan in custody.owed:
                 if loan.peer == peer:
-                    self._send(peer, say.Release(key, loan.point))
-            if custody.floor.number > 0:
-                self._send(peer, say.Known(key, custody.floor), durable=True)
+                    self._send(peer, say.Release(key, loan.point, loan.model))
+            if custody.floor.number > 0 and not custody.collected:
+                self._send_floor(peer, key)
+
+    def _on_disconnected(self, event: say.Disconnected) -> None:
+        """Offers to this neighbour need not wait for an answer."""
+        self.down.add(event.peer)
+        for key, stage in list(self.stages.items()):
+            if stage.peer == event.peer and stage.name in ("probing", "offering"):
+                self._depart(key, f"node {event.peer} is down")
 
     def _on_alarm(self, event: say.Alarm) -> None:
         key, name = event
@@ -174,11 +239,11 @@ class Node:
         custody = self._known(message.key)
         source = custody.source if custody.held is not None else None
         seen = source.point if source is not None and source.peer == sender else custody.seen
-        self._send(sender, say.Last(message.key, custody.floor, seen), durable=True)
+        self._send(sender, say.Last(message.key, custody.floor, seen, custody.evidence), durable=True)
 
     def _on_last(self, sender: int, message: say.Last) -> None:
-        key, floor, seen = message
-        self._learn(key, floor)
+        key, floor, seen, evidence = message
+        self._learn(key, floor, evidence)
         stage = self.stages.get(key)
         if stage is None or stage.name != "doubt":
             return
@@ -227,13 +292,14 @@ class Node:
         if token is None:
             return
         custody, point = self.custody[event.key], Position(token.point.generation, token.point.step + 1, 0)
-        token = token._replace(point=point, payload=event.payload, due=False, diverged=not event.finite)
+        came = token.witness
+        token = token._replace(point=point, payload=event.payload, due=False, diverged=not event.finite, witness=b"")
         if self.settings.stores:
             token = token._replace(kept=tuple(sorted({**dict(token.kept), self.me: point.step}.items())))
             custody = self._remembered(custody, token, event.stored)
         self._save(event.key, custody._replace(token=token, seen=point))
         marked = point.step % self.settings.every == 0 or self._over(token._replace(due=True))
-        self._note(event.key, "update", token, keep=marked)
+        self._note(event.key, "update", token._replace(witness=came), keep=marked)
         self._proceed(event.key)
 
     def _on_raised(self, event: say.Raised) -> None:
@@ -266,7 +332,10 @@ class Node:
         if decision == "ask":
             there, _ = self.mover.onward(key.walk, step, 0)
             self._enter(key, Stage("probing", self.me if there is None else there, token.point), self.settings.patience)
-            self._repeat(key)
+            if there in self.down:
+                self._depart(key, f"node {there} is down")
+            else:
+                self._repeat(key)
         elif decision == "stay":
             self._arrive(key, token)
         else:
@@ -341,7 +410,9 @@ class Node:
             self._hand(key, token, there, point)
             return
         self._enter(key, Stage("offering", there, point), self.settings.patience)
-        if ahead == Ahead(there, point):  # its answer is pending
+        if there in self.down:
+            self._depart(key, f"node {there} is down")
+        elif ahead == Ahead(there, point):  # its answer is pending
             self._set(key, "retry", self.settings.retry)
         else:
             self._repeat(key)
@@ -388,7 +459,7 @@ class Node:
         key, point = message
         verdict = self._verdict(key, point)
         if verdict == "old":
-            self._send(sender, say.Known(key, self.custody[key].floor), durable=True)
+            self._send_floor(sender, key)
         elif verdict == "had":
             self._send(sender, say.Received(key, point), durable=True)
         elif self.closed:
@@ -435,19 +506,20 @@ class Node:
             self._enter(key, sent, self.settings.lease)
             self._set(key, "retry", self.settings.retry)
         handed = token._replace(point=point, messages=token.messages + 1)
-        self._send(there, say.Transfer(key, handed, key in self.uncertain), durable=True)
+        evidence = self.custody[key].evidence
+        self._send(there, say.Transfer(key, handed, key in self.uncertain, evidence), durable=True)
         self.uncertain.add(key)
 
     def _on_transfer(self, sender: int, message: say.Transfer) -> None:
-        key, token, again = message
+        key, token, again, evidence = message
         verdict = self._verdict(key, token.point)
         if verdict == "old":
-            self._send(sender, say.Known(key, self.custody[key].floor), durable=True)
+            self._send_floor(sender, key)
             return
         if verdict == "new":
-            self._learn(key, token.point.generation)
+            self._learn(key, token.point.generation, evidence)
             custody = self._let_go(key, self.custody[key])
-            source, token = Loan(sender, token.point), token._replace(due=False)
+            source, token = Loan(sender, token.point, token.payload.digest), token._replace(due=False)
             self._save(key, custody._replace(seen=token.point, token=token, source=source, arrived=token.point))
             self._set(key, "renew", self.settings.lease / _RENEWALS)
             if again:
@@ -478,9 +550,9 @@ class Node:
         custody, stage = self._known(key), self.stages.get(key)
         if stage is not None and stage.name == "doubt" and custody.held is not None:
             return point > custody.held.point and point.generation >= custody.floor
-        return self._offered(key, peer, point) is not None
+        return self._offered(key, peer, point) is not None and key in self.uncertain
 
-    # lent and asking: copies, leases and releases.
+    # lent, asking and kept: copies, leases and releases.
 
     def _lend(self, key: Key, peer: int, point: Position) -> None:
         """A neighbour has the token durably: keep a copy here, and release the previous copy."""
@@ -505,7 +577,7 @@ class Node:
         """A release is owed to the neighbour from whom the token came."""
         if custody.source is None:
             return {"source": None}
-        self._send(custody.source.peer, say.Release(key, custody.source.point))
+        self._send(custody.source.peer, say.Release(key, custody.source.point, custody.source.model))
         self._set(None, "owed", self.settings.retry)
         return {"source": None, "owed": (*custody.owed, custody.source)}
 
@@ -513,20 +585,26 @@ class Node:
         """Repeat which copies can be dropped."""
         pending = [(key, loan) for key, custody in self.custody.items() for loan in custody.owed]
         for key, loan in pending:
-            self._send(loan.peer, say.Release(key, loan.point))
+            self._send(loan.peer, say.Release(key, loan.point, loan.model))
         self._set(None, "owed", self.settings.retry if pending else None)
 
     def _on_release(self, sender: int, message: say.Release) -> None:
-        key, point = message
+        key, point, model = message
         custody = self._known(key)
-        if custody.lent == Loan(sender, point) or self._went(key, sender, point):
-            self._let_go(key, custody)
+        if custody.token is not None and (custody.lent == Loan(sender, point) or self._went(key, sender, point)):
+            if model == custody.token.payload.digest:
+                self._let_go(key, custody)
+            else:  # a lie, or this is an old disk: keep what may be the only copy, and do nothing with it
+                if custody.lent is None:
+                    self._lend(key, sender, point)
+                self._enter(key, Stage("kept", sender, point))
         self._send(sender, say.Released(key, point), durable=True)
 
     def _on_released(self, sender: int, message: say.Released) -> None:
-        custody, loan = self._known(message.key), Loan(sender, message.point)
-        if loan in custody.owed:
-            self._save(message.key, custody._replace(owed=tuple(one for one in custody.owed if one != loan)))
+        custody, gone = self._known(message.key), (sender, message.point)
+        left = tuple(loan for loan in custody.owed if loan[:2] != gone)
+        if left != custody.owed:
+            self._save(message.key, custody._replace(owed=left))
 
     def _renewal(self, key: Key) -> None:
         custody = self.custody[key]
@@ -542,7 +620,7 @@ class Node:
         elif self._went(key, sender, point):
             self._lend(key, sender, point)
         elif custody.floor > point.generation:
-            self._send(sender, say.Known(key, custody.floor), durable=True)
+            self._send_floor(sender, key)
 
     def _query(self, key: Key, loan: Loan) -> None:
         """Ask a neighbour that should have renewed its lease."""
@@ -552,12 +630,14 @@ class Node:
     def _on_query(self, sender: int, message: say.Query) -> None:
         key, point = message
         custody = self._known(key)
-        if custody.held is not None and custody.source == Loan(sender, point):
+        source = custody.source
+        if custody.held is not None and source is not None and source[:2] == (sender, point):
             self._send(sender, say.Renew(key, point), durable=True)
         elif custody.floor > point.generation:
-            self._send(sender, say.Known(key, custody.floor), durable=True)
+            self._send_floor(sender, key)
         elif custody.seen is not None and custody.seen >= point:
-            self._send(sender, say.Release(key, point), durable=True)
+            had = [loan for loan in custody.owed if loan[:2] == (sender, point)]
+            self._send(sender, say.Release(key, point, had[0].model if had else ""), durable=True)
 
     # Generations: a re-issue, and how others hear of it.
 
@@ -567,14 +647,15 @@ class Node:
         if custody.token is None:
             return
         number = custody.floor.number + 1
-        if number > self.settings.generations:
+        if number > self.settings.generations:  # a lineage travels with its token
             self._fail(key, f"it has been re-issued {self.settings.generations:,} times")
             return
         point = custody.token.point._replace(generation=Generation(number, self.me))
         token = custody.token._replace(point=point, lineage=(*custody.token.lineage, point))
-        self._save(key, custody._replace(floor=point.generation, seen=point, token=token, lent=None))
+        evidence = custody.evidence._replace(proof=self.trust.sign(key, point.generation))
+        self._save(key, custody._replace(floor=point.generation, seen=point, token=token, lent=None, evidence=evidence))
         self._note(key, "re-issue", token)
-        self._tell(key, point.generation)
+        self._tell(key)
         self.uncertain.discard(key)
         if proceed:
             self._proceed(key)
@@ -584,12 +665,13 @@ class Node:
         token = self.custody[key].token
         return token is not None and bool(token.lineage) and token.point.generation.issuer == self.me
 
-    def _learn(self, key: Key, generation: Generation) -> None:
+    def _learn(self, key: Key, generation: Generation, evidence: Evidence) -> None:
         """Learn of a newer generation, and discard what is older."""
-        custody = self.custody.setdefault(key, _UNKNOWN)
+        custody = self._known(key)
         if generation <= custody.floor:
             return
-        custody = custody._replace(floor=generation)
+        evidence = Evidence(custody.evidence.permit or evidence.permit, evidence.proof)
+        custody = custody._replace(floor=generation, evidence=evidence, collected=False)
         if custody.token is None:
             self._save(key, custody)
         elif generation.issuer == self.me:  # issued here but forgotten: an old disk, but perhaps the only copy
@@ -599,20 +681,24 @@ class Node:
             self._note(key, "discard", custody.token, f"generation {generation.number} of {generation.issuer} is newer")
             self._let_go(key, custody)
         if generation.number > 0:
-            self._tell(key, generation)
+            self._tell(key)
 
-    def _tell(self, key: Key, generation: Generation) -> None:
+    def _tell(self, key: Key) -> None:
         for peer in self.neighbours:
-            self._send(peer, say.Known(key, generation), durable=True)
+            self._send_floor(peer, key)
         self._set(None, "gossip", self.settings.lease)
 
     def _on_known(self, sender: int, message: say.Known) -> None:
-        self._learn(message.key, message.floor)
+        self._learn(message.key, message.floor, message.evidence)
 
     def _gossip(self) -> None:
         for key, custody in self.custody.items():
-            if custody.floor.number > 0:
-                self._tell(key, custody.floor)
+            if custody.floor.number > 0 and not custody.collected:
+                self._tell(key)
+
+    def _send_floor(self, peer: int, key: Key) -> None:
+        custody = self.custody[key]
+        self._send(peer, say.Known(key, custody.floor, custody.evidence), durable=True)
 
     # State and actions.
 
@@ -649,7 +735,8 @@ class Node:
     def _note(self, key: Key, kind: str, token: Token, note: str = "", keep: bool = False) -> None:
         """Add a line to the journal; with `keep`, including the model."""
         kept = token if keep else None
-        self._do(say.Journal(key, kind, token.point, kept, note, token.messages, token.probes))
+        counts = (token.messages, token.probes)
+        self._do(say.Journal(key, kind, token.point, kept, note, *counts, token.began, token.witness))
 
     def _do(self, action: Action) -> None:
         self._actions.append(action)

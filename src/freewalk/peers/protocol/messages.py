@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version
+from freewalk.peers.protocol.token import Custody, Evidence, Generation, Key, Position, Token, Version
+
+#: Re-issues of a token at most: they travel with it.
+LINEAGE = 10_000
 
 # Messages between nodes. Their docstrings are in the voice of the sender.
 
@@ -41,12 +44,16 @@ class Query(Handing):
     """I have heard nothing for a while: tell me whether you still hold what I handed you."""
 
 
-class Release(Handing):
-    """What you handed me is safe with another: drop your copy."""
-
-
 class Released(Handing):
     """I have dropped it, durably."""
+
+
+class Release(NamedTuple):
+    """What you handed me is safe with another: drop your copy."""
+
+    key: Key
+    point: Position
+    model: str = ""  # the digest of what you handed me, by which you see that I have had it; "" if I forgot it
 
 
 class Refuse(NamedTuple):
@@ -63,6 +70,7 @@ class Transfer(NamedTuple):
     key: Key
     token: Token  # at the point of this hand-over
     again: bool = False  # whether it may have been sent before
+    evidence: Evidence = Evidence()
 
 
 class Ask(NamedTuple):
@@ -80,6 +88,7 @@ class Last(NamedTuple):
     key: Key
     floor: Generation
     seen: Position | None
+    evidence: Evidence = Evidence()
 
 
 class Known(NamedTuple):
@@ -87,6 +96,7 @@ class Known(NamedTuple):
 
     key: Key
     floor: Generation
+    evidence: Evidence = Evidence()
 
 
 class Probe(NamedTuple):
@@ -107,8 +117,8 @@ class Answer(NamedTuple):
     trail: tuple[int, ...]
 
 
-HANDINGS = (Offer, Coming, Accept, Received, Renew, Query, Release, Released)
-Message = Handing | Refuse | Transfer | Ask | Last | Known | Probe | Answer
+HANDINGS = (Offer, Coming, Accept, Received, Renew, Query, Released)
+Message = Handing | Release | Refuse | Transfer | Ask | Last | Known | Probe | Answer
 
 
 # Events that reach a node.
@@ -151,13 +161,21 @@ class Launch(NamedTuple):
 
     key: Key
     payload: Any
+    permit: bytes = b""
+    began: float = 0.0  # the time of the node's clock
 
 
 class Collect(NamedTuple):
-    """An operator has a durable copy of a finished token: it may be released."""
+    """An operator has a durable copy of a finished token: it may be released, wherever it is."""
 
     key: Key
     point: Position
+
+
+class Forget(NamedTuple):
+    """An operator has no use for a run any more."""
+
+    run: str
 
 
 class Connected(NamedTuple):
@@ -166,7 +184,13 @@ class Connected(NamedTuple):
     peer: int
 
 
-Event = Packet | Alarm | Computed | Raised | Launch | Collect | Connected
+class Disconnected(NamedTuple):
+    """A neighbour has not been reached for as long as an offer waits for its answer."""
+
+    peer: int
+
+
+Event = Packet | Alarm | Computed | Raised | Launch | Collect | Forget | Connected | Disconnected
 
 
 # Actions that a node requests.
@@ -197,6 +221,8 @@ class Journal(NamedTuple):
     note: str = ""  # details in words
     messages: int = 0  # of the token so far
     probes: int = 0
+    began: float = 0.0  # of the token
+    witness: bytes = b""  # of the token, if it has just come
 
 
 class Timer(NamedTuple):
@@ -215,6 +241,12 @@ class Compute(NamedTuple):
     version: Version | None
 
 
+class Erase(NamedTuple):
+    """Remove a run from the disk, all but its name."""
+
+    run: str
+
+
 class Fail(NamedTuple):
     """Stop: a node cannot repair this alone."""
 
@@ -222,7 +254,7 @@ class Fail(NamedTuple):
     why: str
 
 
-Action = Send | Save | Journal | Timer | Compute | Fail
+Action = Send | Save | Journal | Timer | Compute | Erase | Fail
 
 
 @dataclass(frozen=True)
@@ -237,7 +269,7 @@ class Settings:
     lease: float = 10.0  # seconds that a predecessor waits for a sign of life, and again before it re-issues
     patience: float = 3.0  # seconds after which an unanswered offer or probe counts as refused
     retry: float = 0.5  # seconds after which an unanswered message is repeated
-    generations: int = 1_000_000  # re-issues of a token at most
+    generations: int = LINEAGE  # re-issues of a token at most
     versions: int = 256  # earlier stays for which a node keeps the stored vectors
 
     def possible(self, generation: Generation) -> bool:

@@ -54,6 +54,10 @@ class Token(NamedTuple):
     #: For a rule that stores vectors at the nodes: the step of the last update of this token at each node, so that an
     #: out-of-date disk is detected.
     kept: tuple[tuple[int, int], ...] = ()
+    #: Its launch on the clock of the node that has it. Only durations travel, so that clocks are never compared.
+    began: float = 0.0
+    #: The node that sent it, and where that node's journal ended: what was written before cannot be changed unnoticed.
+    witness: bytes = b""
 
     def descends(self, point: Position) -> bool:
         """Whether a point lies in the past of this token; if not, a re-issue has discarded it."""
@@ -70,6 +74,30 @@ class Loan(NamedTuple):
 
     peer: int
     point: Position
+    model: str = ""  # the digest of what was handed over, which only a node that has had it knows
+
+
+class Evidence(NamedTuple):
+    """Why others should believe what a node says of a walk; in networks without signatures, nothing."""
+
+    permit: bytes = b""  # that the operator launched the walk, signed by the operator
+    proof: bytes = b""  # that the newest generation exists, signed by its issuer
+
+
+class Trust:
+    """Whom a node believes: everybody, where nothing is signed (`network/certificates.py` has the other kind)."""
+
+    def permits(self, key: Key, permit: bytes) -> bool:
+        """Whether the operator launched a walk."""
+        return True
+
+    def proves(self, key: Key, generation: Generation, proof: bytes) -> bool:
+        """Whether the issuer of a generation signed it."""
+        return True
+
+    def sign(self, key: Key, generation: Generation) -> bytes:
+        """The proof of a generation that this node issues."""
+        return b""
 
 
 class Version(NamedTuple):
@@ -92,6 +120,8 @@ class Custody(NamedTuple):
     arrived: Position | None = None  # the hand-over with which the token's stay began
     owed: tuple[Loan, ...] = ()  # the releases that are not yet acknowledged
     versions: tuple[Version, ...] = ()  # of what the rule stores here, oldest first
+    evidence: Evidence = Evidence()  # of the walk, and of `floor`
+    collected: bool = False  # whether the operator has its result, so that nobody need hear of it any more
 
     @property
     def held(self) -> Token | None:

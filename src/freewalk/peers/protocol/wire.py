@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.protocol import messages as say
-from freewalk.peers.protocol.messages import Message
+from freewalk.peers.protocol.messages import LINEAGE, Message
 from freewalk.peers.protocol.payload import SMALL, Payload
-from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version
+from freewalk.peers.protocol.token import Custody, Evidence, Generation, Key, Loan, Position, Token, Version
 
 try:
     from freewalk.peers.protocol import wire_pb2
@@ -22,13 +22,16 @@ except ImportError:
 
 #: The generated messages.
 pb: Any = wire_pb2
+#: Raised when nodes of the version before would misunderstand a message; mere additions are ignored by them.
+PROTOCOL = 2
 #: The longest message, in bytes.
 LIMIT = 2**22
 TOGETHER = 64  # messages in a bundle
 TRAIL = 1024  # nodes
 _LARGEST = 2**63 - 1
-_LINEAGE = 1_000_000  # entries
 _DIGEST = 32  # bytes
+_EVIDENCE = 4096  # bytes of each part
+_WITNESS = 24  # bytes at most
 _REASON = 500  # letters
 _RUN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _WRONG = "a part is missing, or a number out of range"
@@ -104,6 +107,8 @@ def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
         messages=token.messages,
         probes=token.probes,
         diverged=token.diverged,
+        began=token.began,
+        witness=token.witness,
     )
     if token.lineage:
         message.numbers.extend([point.generation.number for point in token.lineage])
@@ -119,10 +124,11 @@ def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
 def from_token(message: Any, find: Finder) -> Token:
     """The token of a message; `find` returns a payload that is elsewhere."""
     require(message.HasField("point") and message.HasField("payload") and message.HasField("origin"), _WRONG)
-    require(max(message.messages, message.probes) <= _LARGEST, _WRONG)
+    require(max(message.messages, message.probes) <= _LARGEST and len(message.witness) <= _WITNESS, _WRONG)
+    require(math.isfinite(message.began), _WRONG)
     point, origin = from_point(message.point), _from_generation(message.origin)
     numbers, issuers, steps, hops = _columns(message.numbers, message.issuers, message.steps, message.hops)
-    require(len(issuers) <= _LINEAGE and min(issuers, default=0) >= -1, "a lineage is broken")
+    require(len(issuers) <= LINEAGE and min(issuers, default=0) >= -1, "a lineage is broken")
     lineage = tuple(map(Position, map(Generation, numbers, issuers), steps, hops))
     generations = [origin, *(one.generation for one in lineage)]
     require(_ascends(generations) and generations[-1] == point.generation, "a lineage does not lead to its token")
@@ -130,7 +136,8 @@ def from_token(message: Any, find: Finder) -> Token:
     require(_ascends(kept[0]), "what is kept is not sorted, or has repeats")
     counts = (message.messages, message.probes, message.diverged)
     payload = _from_payload(message.payload, find)
-    return Token(point, payload, message.due, origin, lineage, *counts, tuple(zip(*kept, strict=True)))
+    more = (tuple(zip(*kept, strict=True)), message.began, message.witness)
+    return Token(point, payload, message.due, origin, lineage, *counts, *more)
 
 
 def _columns(*columns: Any) -> tuple[Any, ...]:
@@ -146,12 +153,27 @@ def _ascends(values: Sequence[Any]) -> bool:
 
 
 def _to_loan(loan: Loan) -> Any:
-    return pb.Loan(peer=loan.peer, point=to_point(loan.point))
+    return pb.Loan(peer=loan.peer, point=to_point(loan.point), model=bytes.fromhex(loan.model))
 
 
 def _from_loan(message: Any) -> Loan:
     require(message.HasField("point") and message.peer <= _LARGEST, _WRONG)
-    return Loan(message.peer, from_point(message.point))
+    return Loan(message.peer, from_point(message.point), _model_of(message.model))
+
+
+def _model_of(digest: bytes) -> str:
+    require(len(digest) in (0, _DIGEST), "a digest has another length")
+    return digest.hex()
+
+
+def _to_evidence(evidence: Evidence) -> Any:
+    return pb.Evidence(permit=evidence.permit, proof=evidence.proof) if any(evidence) else None
+
+
+def _from_evidence(message: Any) -> Evidence:
+    size = max(len(message.permit), len(message.proof))
+    require(0 < size <= _EVIDENCE, "its evidence is empty, or too long")
+    return Evidence(message.permit, message.proof)
 
 
 def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:
@@ -176,6 +198,8 @@ def to_custody(custody: Custody) -> Any:
         source=_maybe(_to_loan, custody.source),
         arrived=_maybe(to_point, custody.arrived),
         owed=[_to_loan(loan) for loan in custody.owed],
+        evidence=_to_evidence(custody.evidence),
+        collected=custody.collected,
     )
 
 
@@ -191,6 +215,8 @@ def from_custody(message: Any, versions: tuple[Version, ...], find: Finder) -> C
         _part(message, "arrived", from_point),
         tuple(_from_loan(loan) for loan in message.owed),
         versions,
+        _part(message, "evidence", _from_evidence) or Evidence(),
+        message.collected,
     )
 
 
@@ -242,18 +268,30 @@ _PARTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "point": (to_point, from_point),
     "floor": (_to_generation, _from_generation),
     "seen": (partial(_maybe, to_point), from_point),
+    "evidence": (_to_evidence, _from_evidence),
     "token": (partial(to_token, payload=_inside), partial(from_token, find=announced)),
 }
 _FIELDS = _PARTS | {
     "reason": (lambda reason: "".join(one if one.isprintable() else "?" for one in reason[:_REASON]), _reason_of),
     "ratio": (lambda ratio: ratio + 0.0, _ratio_of),  # no negative zero
     "trail": (tuple, _trail_of),
+    "model": (bytes.fromhex, _model_of),
     "accepted": (bool, bool),
     "again": (bool, bool),
 }
 _KINDS: dict[str, Any] = {
     kind.__name__.lower(): kind
-    for kind in (*say.HANDINGS, say.Refuse, say.Transfer, say.Ask, say.Last, say.Known, say.Probe, say.Answer)
+    for kind in (
+        *say.HANDINGS,
+        say.Release,
+        say.Refuse,
+        say.Transfer,
+        say.Ask,
+        say.Last,
+        say.Known,
+        say.Probe,
+        say.Answer,
+    )
 }
 
 
@@ -313,7 +351,7 @@ def encode(message: Message | Chunk) -> bytes:
 
 
 def decode(data: bytes) -> Message | Chunk | Bundle:
-    """The message in some bytes, which must be exactly those of `encode` or `together`.
+    """The message in some bytes, which must be those of `encode` or `together`, here or in a later version.
 
     A large payload of a `Transfer` is only announced (`Payload.here`).
     """
@@ -326,9 +364,8 @@ def decode(data: bytes) -> Message | Chunk | Bundle:
         envelope.ParseFromString(data)
     except Exception as error:  # its own DecodeError, which depends on how the package was built
         raise PeerError(f"a message of {len(data):,} bytes cannot be read: {error}") from None
-    # A reader ignores parts that are unknown, repeated or out of order, but they change the bytes.
-    envelope.DiscardUnknownFields()
-    require(envelope.SerializeToString(deterministic=True) == data, "it has parts that are unknown or repeated")
+    # A reader ignores what is repeated or out of order, but that changes the bytes. What later versions add does not.
+    require(envelope.SerializeToString(deterministic=True) == data, "it has parts that are repeated or out of order")
     if envelope.WhichOneof("kind") != "bundle":
         return _read(envelope)
     several = envelope.bundle.messages
@@ -347,8 +384,8 @@ def _read(envelope: Any) -> Message:
 
 def _field(message: Any, name: str) -> Any:
     if name in _PARTS and not message.HasField(name):
-        require(name == "seen", f"its {name} is missing")
-        return None
+        require(name in ("seen", "evidence"), f"its {name} is missing")
+        return None if name == "seen" else Evidence()
     return _FIELDS[name][1](getattr(message, name))
 
 

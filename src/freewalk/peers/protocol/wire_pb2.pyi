@@ -51,7 +51,7 @@ class Payload(_message.Message):
     def __init__(self, data: _Optional[bytes] = ..., reference: _Optional[_Union[Reference, _Mapping]] = ...) -> None: ...
 
 class Token(_message.Message):
-    __slots__ = ("point", "payload", "due", "origin", "numbers", "issuers", "steps", "hops", "messages", "probes", "diverged", "kept_nodes", "kept_steps")
+    __slots__ = ("point", "payload", "due", "origin", "numbers", "issuers", "steps", "hops", "messages", "probes", "diverged", "kept_nodes", "kept_steps", "began", "witness")
     POINT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,8 @@ class Token(_message.Message):
     DIVERGED_FIELD_NUMBER: _ClassVar[int]
     KEPT_NODES_FIELD_NUMBER: _ClassVar[int]
     KEPT_STEPS_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_FIELD_NUMBER: _ClassVar[int]
+    WITNESS_FIELD_NUMBER: _ClassVar[int]
     point: Point
     payload: Payload
     due: bool
@@ -78,15 +80,37 @@ class Token(_message.Message):
     diverged: bool
     kept_nodes: _containers.RepeatedScalarFieldContainer[int]
     kept_steps: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, point: _Optional[_Union[Point, _Mapping]] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., due: bool = ..., origin: _Optional[_Union[Generation, _Mapping]] = ..., numbers: _Optional[_Iterable[int]] = ..., issuers: _Optional[_Iterable[int]] = ..., steps: _Optional[_Iterable[int]] = ..., hops: _Optional[_Iterable[int]] = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., diverged: bool = ..., kept_nodes: _Optional[_Iterable[int]] = ..., kept_steps: _Optional[_Iterable[int]] = ...) -> None: ...
+    began: float
+    witness: bytes
+    def __init__(self, point: _Optional[_Union[Point, _Mapping]] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., due: bool = ..., origin: _Optional[_Union[Generation, _Mapping]] = ..., numbers: _Optional[_Iterable[int]] = ..., issuers: _Optional[_Iterable[int]] = ..., steps: _Optional[_Iterable[int]] = ..., hops: _Optional[_Iterable[int]] = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., diverged: bool = ..., kept_nodes: _Optional[_Iterable[int]] = ..., kept_steps: _Optional[_Iterable[int]] = ..., began: _Optional[float] = ..., witness: _Optional[bytes] = ...) -> None: ...
+
+class Evidence(_message.Message):
+    __slots__ = ("permit", "proof")
+    PERMIT_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
+    permit: bytes
+    proof: bytes
+    def __init__(self, permit: _Optional[bytes] = ..., proof: _Optional[bytes] = ...) -> None: ...
+
+class Signed(_message.Message):
+    __slots__ = ("certificate", "signature", "start")
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    certificate: bytes
+    signature: bytes
+    start: int
+    def __init__(self, certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., start: _Optional[int] = ...) -> None: ...
 
 class Handing(_message.Message):
-    __slots__ = ("key", "point")
+    __slots__ = ("key", "point", "model")
     KEY_FIELD_NUMBER: _ClassVar[int]
     POINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     key: Key
     point: Point
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., point: _Optional[_Union[Point, _Mapping]] = ...) -> None: ...
+    model: bytes
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., point: _Optional[_Union[Point, _Mapping]] = ..., model: _Optional[bytes] = ...) -> None: ...
 
 class Refuse(_message.Message):
     __slots__ = ("key", "point", "reason")
@@ -99,14 +123,16 @@ class Refuse(_message.Message):
     def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., point: _Optional[_Union[Point, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Transfer(_message.Message):
-    __slots__ = ("key", "token", "again")
+    __slots__ = ("key", "token", "again", "evidence")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     AGAIN_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     key: Key
     token: Token
     again: bool
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., again: bool = ...) -> None: ...
+    evidence: Evidence
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., again: bool = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
 
 class Ask(_message.Message):
     __slots__ = ("key",)
@@ -115,22 +141,26 @@ class Ask(_message.Message):
     def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
 
 class Last(_message.Message):
-    __slots__ = ("key", "floor", "seen")
+    __slots__ = ("key", "floor", "seen", "evidence")
     KEY_FIELD_NUMBER: _ClassVar[int]
     FLOOR_FIELD_NUMBER: _ClassVar[int]
     SEEN_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     key: Key
     floor: Generation
     seen: Point
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ...) -> None: ...
+    evidence: Evidence
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
 
 class Known(_message.Message):
-    __slots__ = ("key", "floor")
+    __slots__ = ("key", "floor", "evidence")
     KEY_FIELD_NUMBER: _ClassVar[int]
     FLOOR_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     key: Key
     floor: Generation
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ...) -> None: ...
+    evidence: Evidence
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
 
 class Probe(_message.Message):
     __slots__ = ("key", "point", "ratio", "trail")
@@ -201,15 +231,17 @@ class Envelope(_message.Message):
     def __init__(self, offer: _Optional[_Union[Handing, _Mapping]] = ..., accept: _Optional[_Union[Handing, _Mapping]] = ..., refuse: _Optional[_Union[Refuse, _Mapping]] = ..., transfer: _Optional[_Union[Transfer, _Mapping]] = ..., received: _Optional[_Union[Handing, _Mapping]] = ..., renew: _Optional[_Union[Handing, _Mapping]] = ..., query: _Optional[_Union[Handing, _Mapping]] = ..., release: _Optional[_Union[Handing, _Mapping]] = ..., released: _Optional[_Union[Handing, _Mapping]] = ..., ask: _Optional[_Union[Ask, _Mapping]] = ..., last: _Optional[_Union[Last, _Mapping]] = ..., known: _Optional[_Union[Known, _Mapping]] = ..., probe: _Optional[_Union[Probe, _Mapping]] = ..., answer: _Optional[_Union[Answer, _Mapping]] = ..., chunk: _Optional[bytes] = ..., bundle: _Optional[_Union[Bundle, _Mapping]] = ..., coming: _Optional[_Union[Handing, _Mapping]] = ...) -> None: ...
 
 class Loan(_message.Message):
-    __slots__ = ("peer", "point")
+    __slots__ = ("peer", "point", "model")
     PEER_FIELD_NUMBER: _ClassVar[int]
     POINT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     peer: int
     point: Point
-    def __init__(self, peer: _Optional[int] = ..., point: _Optional[_Union[Point, _Mapping]] = ...) -> None: ...
+    model: bytes
+    def __init__(self, peer: _Optional[int] = ..., point: _Optional[_Union[Point, _Mapping]] = ..., model: _Optional[bytes] = ...) -> None: ...
 
 class Custody(_message.Message):
-    __slots__ = ("floor", "seen", "token", "lent", "source", "arrived", "owed")
+    __slots__ = ("floor", "seen", "token", "lent", "source", "arrived", "owed", "evidence", "collected")
     FLOOR_FIELD_NUMBER: _ClassVar[int]
     SEEN_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -217,6 +249,8 @@ class Custody(_message.Message):
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     ARRIVED_FIELD_NUMBER: _ClassVar[int]
     OWED_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COLLECTED_FIELD_NUMBER: _ClassVar[int]
     floor: Generation
     seen: Point
     token: Token
@@ -224,7 +258,9 @@ class Custody(_message.Message):
     source: Loan
     arrived: Point
     owed: _containers.RepeatedCompositeFieldContainer[Loan]
-    def __init__(self, floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., lent: _Optional[_Union[Loan, _Mapping]] = ..., source: _Optional[_Union[Loan, _Mapping]] = ..., arrived: _Optional[_Union[Point, _Mapping]] = ..., owed: _Optional[_Iterable[_Union[Loan, _Mapping]]] = ...) -> None: ...
+    evidence: Evidence
+    collected: bool
+    def __init__(self, floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., lent: _Optional[_Union[Loan, _Mapping]] = ..., source: _Optional[_Union[Loan, _Mapping]] = ..., arrived: _Optional[_Union[Point, _Mapping]] = ..., owed: _Optional[_Iterable[_Union[Loan, _Mapping]]] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ..., collected: bool = ...) -> None: ...
 
 class Version(_message.Message):
     __slots__ = ("arrived", "point", "visits", "payload")
