@@ -16,7 +16,7 @@ import numpy as np
 from networks import nodes, repeated
 
 from freewalk.peers.node import links, process
-from freewalk.peers.node.links import METHOD
+from freewalk.peers.node.links import METHOD, VERSION
 from freewalk.peers.operator import collect
 from freewalk.peers.protocol.wire import pb
 
@@ -46,7 +46,7 @@ async def sent(channel, datas=(), method=METHOD, pause=None):
             yield data
 
     try:
-        await channel.stream_unary(method)(stream(), timeout=60)
+        await channel.stream_unary(method)(stream(), timeout=60, metadata=(VERSION,))
     except grpc.aio.AioRpcError as error:
         return error.code()
     return grpc.StatusCode.OK

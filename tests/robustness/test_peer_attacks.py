@@ -36,7 +36,7 @@ from freewalk.peers.protocol.wire import pb
 
 DENIED, INVALID = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.INVALID_ARGUMENT
 UNAVAILABLE, EXHAUSTED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED
-METHODS = ("Launch", "Status", "Journal", "Fetch", "Collect")
+METHODS = ("Launch", "Status", "Journal", "Fetch", "Collect", "Forget")
 KEY = Key("attack", 0)
 HUGE = 10 * 10**9
 
@@ -108,7 +108,7 @@ def test_strangers(network, log, capfd):
             async with channel:
                 assert await sent(channel, [], METHOD) == DENIED
                 assert await sent(channel, [b""], HELLO) == DENIED
-        assert await refusals(network) - before == 14
+        assert await refusals(network) - before == 16
         assert any("turned away 'node-0004'" in line for line in log.lines)
         assert any("turned away 'operator'" in line for line in log.lines)
 
@@ -176,7 +176,7 @@ def test_generations_and_points_that_cannot_be(network, log):
     async def play():
         async with attacked(network, log, idle=attack):
             await attack()
-        assert any("that cannot be true" in line for line in log.lines)
+        assert any("that is not true" in line for line in log.lines)
 
     finish(play())
 
@@ -367,7 +367,7 @@ def test_silent_streams(network, log):
     async def play():
         async with attacked(network, log, idle=None):
             async with identity(network).channel(known(network)) as channel:
-                calls = [channel.stream_unary(METHOD)() for _ in range(40)]
+                calls = [channel.stream_unary(METHOD)(metadata=(links.VERSION,)) for _ in range(40)]
                 for call in calls:
                     await call.initial_metadata()
                 over = [call async for call in _ended(calls, 40 - links.STREAMS)]
@@ -397,7 +397,7 @@ def test_a_neighbour_that_never_reads():
     """What waits for it is bounded, in messages and in bytes."""
 
     async def play():
-        link = Link(PeerTable(number=0, name="node-0000", address="127.0.0.1:1"), None, (), None)
+        link = Link(PeerTable(number=0, name="node-0000", address="127.0.0.1:1"), None, (), None, 3.0)
         link.up = True
         large = say.Transfer(KEY, token(payload=Payload.holding(bytes(payloads.SMALL))))
         for _ in range(1000):
@@ -417,7 +417,7 @@ def test_a_neighbour_that_is_not_there(network):
     told, waits, sleep = [], [], asyncio.sleep
 
     async def play():
-        link = Link(known(network), identity(network).channel, (), told.append)
+        link = Link(known(network), identity(network).channel, (), told.append, 3.0)
         running = asyncio.create_task(link.run())
         while len(waits) < 3:
             await sleep(0.01)
@@ -440,10 +440,11 @@ def test_the_operator_may_err(network, log):
 
     async def play():
         async with attacked(network, log, idle=None), collect.operator_of(network) as operator:
+            permits = network.signatures
             payload = Payload.holding(save({"x": np.zeros(4)}))
             for run, walk in (("two words", 0), ("", 0), ("a" * 65, 0), ("run", 2**63)):
                 with pytest.raises(PeerError, match="does not launch"):
-                    await operator.launch(TARGET, Key(run, walk), payload)
+                    await operator.launch(TARGET, Key(run, walk), payload, permits.permit(Key(run, walk), TARGET))
             channel = operator._channel(TARGET)
             stub = channel.stream_unary(OPERATE + "Launch", None, ask.Done.FromString)
             done = await stub(_one(ask.Launch(run="run", walk=0, size=HUGE).SerializeToString()))

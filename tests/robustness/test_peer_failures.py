@@ -68,10 +68,11 @@ def test_an_update_that_raises(network, log, monkeypatch, quick):
     assert not any("secret" in line for line in log.lines)
 
 
-async def launched(operator, number, payload):
+async def launched(network, operator, number, payload):
     """Launch other walks at a node until it refuses: it tries its disk again now and then."""
     while True:
-        await operator.launch(number, Key(f"other-{next(NUMBERS)}", 0), payload)
+        key = Key(f"other-{next(NUMBERS)}", 0)
+        await operator.launch(number, key, payload, network.signatures.permit(key, number))
 
 
 class Disk:
@@ -85,9 +86,9 @@ class Disk:
             if name == self.victim and not self.room:
                 raise PeerError("/somewhere: cannot be written (No space left on device); is the disk full?")
 
-        def writing(store, actions, time):
+        def writing(store, *what):
             object_to(store.folder.parent.name)
-            write(store, actions, time)
+            write(store, *what)
 
         def updating(updater, asked):
             name = updater.folder.parent.parent.name
@@ -123,7 +124,7 @@ def test_a_full_disk(network, log, monkeypatch, where):
             number = await disk.closed(network, operator)
             payload = Payload.of(network.vectors()[0], network.folder)
             with pytest.raises(PeerError, match="No space left on device"):
-                await launched(operator, number, payload)
+                await launched(network, operator, number, payload)
             seen = await watch.glance(operator, network, "run")
             assert "No space left" in watch.as_json(network, "run", seen)
             disk.room = True
