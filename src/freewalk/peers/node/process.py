@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("freewalk.peers")
 
+_ENDING = 2.0  # seconds for calls that are ended
+
 
 def demand() -> None:
     """Raise an error that says what to install if a package that peers need is missing."""
@@ -119,6 +121,10 @@ def run(config: NodeConfig, durable: bool = True, lifeline: int | None = None) -
                 first = first.exceptions[0]
             log.error("node %s ends: %s: %s", config.node.name, type(first).__name__, first)
             raise first from errors
+        finally:
+            # gRPC ends calls in tasks of its own; each writes a traceback if the end of the loop cancels it.
+            if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others, timeout=_ENDING)
 
     demand()
     with few_lines(log):
