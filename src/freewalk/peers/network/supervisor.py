@@ -261,7 +261,7 @@ class Supervisor:
             self.deaths[name] = self.deaths[name] + 1 if lived < 1.0 else 0
             wait = 0.0 if self.deaths[name] < 3 else min(0.1 * 2 ** self.deaths[name], _LONGEST)
             self._due[name] = time.monotonic() + wait
-            log.warning("node %s ended (%s); restarting it", name, os.waitstatus_to_exitcode(status))
+            log.warning("node %s ended (%s)", name, os.waitstatus_to_exitcode(status))
         return changed
 
     def _restart(self) -> bool:
