@@ -134,6 +134,15 @@ def test_counts_may_be_numpy_integers(problem, kernel, runtime):
     assert dict(record.data.sizes) == {"walk": 4, "step": 2, "node": 12, "coordinate": 3}
 
 
+def test_starts_may_be_anything_that_numpy_makes_an_array_of(problem, kernel, runtime):
+    class Foreign:
+        def __array__(self, dtype=None, copy=None):
+            return np.array([4, 1])
+
+    record = fw.walk(kernel, steps=1, walks=2, start=Foreign(), paths=2, runtime=runtime)
+    assert record.data.path.values[:, 0].tolist() == [4, 1]
+
+
 # What is measured.
 
 

@@ -101,6 +101,13 @@ def test_a_record_says_where_its_data_come_from(tmp_path: Path, monkeypatch):
         np.testing.assert_array_equal(file["x"], record.data.final.sel(design="uniform")[1])
         assert (str(file["label"]), int(str(file["step"]))) == ("uniform", 300)
         assert 0.9 < float(str(file["accuracy"])) <= 1
+    linked, there = Path("linked.npz"), Path("there.bin")  # the type of the file is that of the link
+    linked.symlink_to(there.resolve())
+    assert CliRunner().invoke(cli.app, ["export", "run", "--walk", "1", "--out", "linked.npz"]).exit_code == 0
+    assert there.stat().st_size > 0
+    with np.load(linked) as file:
+        np.testing.assert_array_equal(file["x"], record.data.final.sel(design="uniform")[1])
+    assert not list(Path().glob(".there*"))
     assert ".safetensors or .npz" in CliRunner().invoke(cli.app, ["export", "run", "--out", "x.pt"]).output
 
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import freewalk as fw
-from freewalk.storage.files import held
+from freewalk.storage.files import Stop, held, unbroken
 
 pytestmark = pytest.mark.usefixtures("handlers_are_restored")
 
@@ -46,6 +46,18 @@ def test_the_second_acts_at_once():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert stop.name == "SIGTERM"
+
+
+def test_one_that_comes_at_the_very_end_of_an_unbroken_block_is_not_lost(monkeypatch):
+    act = Stop.act
+
+    def late(stop):
+        act(stop)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Stop, "act", late)
+    with pytest.raises(KeyboardInterrupt), unbroken():
+        pass
 
 
 def test_one_inside_another_hands_it_on():

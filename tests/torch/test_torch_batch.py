@@ -1,6 +1,8 @@
 """Rows in one batch and rows one after the other: the same models, and a word about which it was and why."""
 
+import math
 import warnings
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -113,6 +115,24 @@ def test_tokens_relays_and_weights_in_a_batch():
     records = both(objective, fw.rules.Momentum(0.01), walks=2, tokens=3, exchange=Average(every=4))
     close(records, 1e-5)
     np.testing.assert_allclose(records[0].data.consensus, records[1].data.consensus, rtol=1e-3, atol=1e-9)
+
+
+@dataclass(frozen=True)
+class Careful(fw.rules.Rule):
+    """Is not defined for a step size of 0."""
+
+    step: float = 0.01
+
+    @staticmethod
+    def update(visit, numbers, x, gradient):
+        return x - (visit.rate - 0.0 * math.log(visit.rate)) * gradient
+
+
+def test_a_rule_without_vectors_is_not_asked_at_a_relay():
+    data = [*classes([2, 9, 4, 7, 3, 5], 16, seed=3), None, None]
+    objective = objective_of(perceptron(16), data, relays=(6, 7))
+    record = fw.learn(objective, KERNEL, Careful(), runtime=LOOP, **RUN)
+    assert np.isfinite(record.data.loss).all()
 
 
 def test_a_batch_is_taken_where_it_is_worth_it():

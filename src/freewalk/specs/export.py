@@ -76,7 +76,8 @@ def _write_vector(target: Path, model: Any, texts: dict[str, str]) -> Path:
     with replacing(target) as temporary:
         if target.suffix == ".npz":
             arrays: dict[str, Any] = {"x": model, **texts}
-            np.savez(temporary, **arrays)
+            with temporary.open("wb") as stream:  # to a path without the suffix, NumPy would add it
+                np.savez(stream, **arrays)
         else:
             try:
                 from safetensors.numpy import save_file

@@ -166,8 +166,9 @@ def held() -> Iterator[Stop]:
 @contextmanager
 def unbroken() -> Iterator[None]:
     """Delay Ctrl-C and SIGTERM until the block is done, or has failed."""
-    with held() as stop:
-        try:
+    stop = Stop()
+    try:
+        with held() as stop:
             yield
-        finally:
-            stop.act()
+    finally:
+        stop.act()  # only now, when no signal is noted any more

@@ -126,13 +126,15 @@ def reach(config: NodeConfig) -> list[str]:
 
 async def _reach(config: NodeConfig) -> list[str]:
     identity, few = identity_of(config), asyncio.Semaphore(_TOGETHER)
-    found = await asyncio.gather(*(_asked(config, identity, one, few) for one in config.neighbour))
-    return list(chain.from_iterable(found))
+
+    async def asked(one: NeighbourTable) -> list[str]:
+        async with few:
+            return await _asked(config, identity, one)
+
+    return list(chain.from_iterable(await asyncio.gather(*map(asked, config.neighbour))))
 
 
-async def _asked(
-    config: NodeConfig, identity: Identity, neighbour: NeighbourTable, few: asyncio.Semaphore
-) -> list[str]:
+async def _asked(config: NodeConfig, identity: Identity, neighbour: NeighbourTable) -> list[str]:
     """The problems with one neighbour."""
     import grpc
 
@@ -142,7 +144,7 @@ async def _asked(
 
     who = f"{neighbour.name} at {neighbour.address}"
     try:
-        async with few, identity.channel(neighbour) as channel:
+        async with identity.channel(neighbour) as channel:
             call = channel.unary_unary(HELLO, None, operator_pb2.Hello.FromString)
             asked = hello(config.node.name, config.node.number, config.settings())
             told = await call(asked, timeout=_PATIENCE, metadata=identity.metadata)

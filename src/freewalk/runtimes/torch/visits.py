@@ -136,6 +136,8 @@ class Alone:
                 self.stepper.visit(own, gradients, rate)
             return
         still = relay and not rule.stores  # it leaves the model unchanged; else it counts as a node whose loss is 0
+        if still and not rule.carries:
+            return
         for local in range(rule.local_steps):
             visit = Visit(0.0 if still else rate, weight, self.count(now, local), self.objective.n, visits)
             parts = None if relay else self._gradient(draws, place, own, node, local, scale)
