@@ -77,6 +77,11 @@ def test_whatever_is_wrong_is_named_with_what_to_do(tmp_path: Path) -> None:
     only("belongs to 'node-0001', expected 'node-0002'", "issue a new one", name="node-0002")
     now = datetime.now(UTC)
     only("expired at", f"the clock of this machine says {now + timedelta(days=400):%Y-%m-%d}", now=now + timedelta(400))
+    ends = describe(files[0].read_bytes()).ends
+    only(f"expires on {ends:%Y-%m-%d}, in 1 day; issue a new one", now=ends - timedelta(days=1, hours=2))
+    only("in 29 days; issue a new one", now=ends - timedelta(days=29, hours=2))
+    only("today or tomorrow; issue a new one", now=ends - timedelta(hours=2))
+    assert problems(*files, "node-0001", ends - timedelta(days=31)) == []
     early = problems(*files, "node-0001", now - timedelta(days=1))
     assert len(early) == 2  # the authority, too
     assert all("set the clock right" in one for one in early)
@@ -94,6 +99,37 @@ def test_whatever_is_wrong_is_named_with_what_to_do(tmp_path: Path) -> None:
     only("is not an unencrypted private key")
     files[1].unlink()
     only("cannot be read", "network init")
+
+
+def test_a_name_that_only_the_subject_has(tmp_path: Path) -> None:
+    """Connections go by the subject alternative names, so the common name is not enough."""
+    key = certificates.ec.generate_private_key(certificates.ec.SECP256R1())
+    builder = certificates._builder(
+        "berlin", "freewalk test", key.public_key(), 1.0, datetime.now(UTC) + timedelta(400)
+    )
+    both = certificates.x509.ExtendedKeyUsage(
+        [certificates.ExtendedKeyUsageOID.SERVER_AUTH, certificates.ExtendedKeyUsageOID.CLIENT_AUTH]
+    )
+    signer = certificates._key(OWN.key, "")
+    for names in ([], ["paris"]):
+        files = written(tmp_path)
+        made = builder.add_extension(both, critical=False)
+        if names:
+            others = certificates.x509.SubjectAlternativeName([certificates.x509.DNSName(one) for one in names])
+            made = made.add_extension(others, critical=False)
+        certificate, own = certificates._signed(made, key, signer)
+        certificates.write(files[0], certificate)
+        certificates.write(files[1], own, secret=True)
+        (found,) = problems(*files, "berlin")
+        words = f"DNS names (subject alternative names) are {names or 'none'}, expected 'berlin' among them; issue"
+        assert f"belongs to 'berlin', but its {words}" in found
+
+
+def test_an_authority_that_expires_soon(tmp_path: Path) -> None:
+    """Nothing that it has signed outlives it, so that both are named."""
+    of_node, of_authority = problems(*written(tmp_path, Authority.new("short", years=10 / 365.25)), "node-0001")
+    assert "in 9 days; issue a new one" in of_node
+    assert "in 9 days; this network needs a new authority" in of_authority
 
 
 def test_an_operator_is_no_authority(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from networks import nodes, written
 from typer.testing import CliRunner
 
 from freewalk.cli import app
-from freewalk.peers.network.config import Address, NodeConfig
+from freewalk.peers.network.certificates import Authority, write
+from freewalk.peers.network.config import OPERATOR, Address, NodeConfig
 from freewalk.peers.network.init import listening
 from freewalk.peers.node import check
-from freewalk.peers.node.check import reach
+from freewalk.peers.node.check import findings, reach
 
 WALK = 'design = { kind = "SimpleWalk" }\nrule = { kind = "SGD", step = 3e-3 }'
 
@@ -92,3 +93,14 @@ def test_an_edge_that_one_side_knows(network):
     result = CliRunner().invoke(app, ["node", "check", str(network.path(0))])
     assert result.exit_code == 1
     assert "wrong  neighbours: node-0001" in result.stdout
+
+
+def test_a_certificate_that_expires_soon_is_named_and_stops_nothing(network):
+    """The node runs until the end, and others accept it; the check says that it is time for a new one."""
+    issued = Authority.read(network.folder / OPERATOR).issue("node-0002", years=10 / 365.25)
+    certificate, key, _ = network.config(2).credentials
+    write(certificate, issued.certificate)
+    write(key, issued.key, secret=True)
+    assert asked(network, network.config(1), network.config(2)) == [[], []]
+    (wrong,) = findings(network.config(2))["certificate"][1]
+    assert "in 9 days; issue a new one with the authority of this network" in wrong

@@ -335,6 +335,17 @@ def test_the_commands(here: Path) -> None:
     assert re.search(r"does not answer: .*; `freewalk network up` starts all nodes", result.stderr)
 
 
+@pytest.mark.parametrize("command", ["launch", "watch", "collect"])
+def test_a_run_is_no_other_folder(here: Path, command: str) -> None:
+    """It is said before anything is sent: no node is up."""
+    init(spec(), "net", plain=True)
+    for name in ("..", ".", ".hidden", "a/b", "a" * 65, ""):
+        result = call("network", command, "net", "--run", name)
+        assert result.exit_code == 2
+        assert f"network {command}: run = " in result.stderr
+        assert "that begin with no dot" in result.stderr
+
+
 def test_a_check_names_all_that_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = init(spec(), "net")
     home = Path("net/node-0002")

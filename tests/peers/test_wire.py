@@ -41,7 +41,7 @@ KEY, POINT = Key("first", 1), Position(Generation(2, 3), 4, 5)
 HANDINGS = [say.Offer, say.Accept, say.Received, say.Renew, say.Query, say.Released]
 
 wholes = st.integers(0, 5) | st.integers(0, LARGEST)
-keys = st.builds(Key, st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True), wholes)
+keys = st.builds(Key, st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", fullmatch=True), wholes)
 generations = st.builds(Generation, wholes, st.integers(-1, 5) | wholes)
 points = st.builds(Position, generations, wholes, wholes)
 trails = st.lists(wholes, max_size=20).map(tuple)
@@ -198,6 +198,8 @@ KEYED, POINTED = pb.Key(run="a", walk=1), pb.Point(step=1)
         envelope(ask=pb.Ask(key=pb.Key(run=""))),
         envelope(ask=pb.Ask(key=pb.Key(run="a" * 65))),
         envelope(ask=pb.Ask(key=pb.Key(run="a/b"))),
+        envelope(ask=pb.Ask(key=pb.Key(run=".."))),
+        envelope(ask=pb.Ask(key=pb.Key(run=".a"))),
         envelope(ask=pb.Ask(key=pb.Key(run="a\n"))),
         envelope(ask=pb.Ask(key=pb.Key(run="é"))),
         envelope(known=pb.Known(key=KEYED)),
@@ -239,7 +241,7 @@ KEYED, POINTED = pb.Key(run="a", walk=1), pb.Point(step=1)
         envelope(chunk=bytes(LIMIT)),
         pb.Token(numbers=[1] * 1_000_001).SerializeToString(),
     ],
-    ids=range(53),
+    ids=range(55),
 )
 def test_what_is_not_exactly_right(data):
     with pytest.raises(PeerError):
@@ -293,6 +295,7 @@ def test_large_payloads_are_announced(tmp_path):
     "message",
     [
         say.Ask(Key("a b", 0)),
+        say.Ask(Key("..", 0)),
         say.Ask(Key("a", -1)),
         say.Ask(Key("a", 2**64)),
         say.Offer(KEY, Position(Generation(-1, 0), 0, 0)),

@@ -11,6 +11,7 @@ import freewalk as fw
 from freewalk.errors import PeerError
 from freewalk.peers.network.init import Network, init
 from freewalk.specs import load
+from freewalk.torch import Optimizer
 
 SPEC = """
 [graph]
@@ -67,7 +68,11 @@ def test_nodes_make_their_share_from_the_spec(tmp_path: Path) -> None:
     [
         ("nets_of_peers:dropping", 'kind = "SGD", step = 0.1', "draws its own random numbers"),
         ("nets_of_peers:normed", 'kind = "SGD", step = 0.1', "numbers that are not trained"),
-        ("softmax", 'kind = "Optimizer", factory = "Adam"', "Optimizer runs on runtime = 'torch' only"),
+        (
+            "softmax",
+            'kind = "Optimizer", factory = "Adam"',
+            "'torch' only, .* Momentum .* or AdaGrad, whose state travels",
+        ),
     ],
 )
 def test_what_peers_cannot_run(
@@ -91,3 +96,25 @@ def test_a_module_walks_between_peers(tmp_path: Path) -> None:
     assert np.array_equal(collected.record.data.path, simulated.data.path)
     np.testing.assert_allclose(collected.record.data.final, simulated.data.final, rtol=1e-4, atol=1e-5)
     assert float(collected.record.data.accuracy[:, -1].mean()) > float(collected.record.data.accuracy[:, 0].mean())
+
+
+@pytest.mark.parametrize(("rule", "state"), [("Momentum", "velocity"), ("AdaGrad", "squares")])
+def test_rules_that_are_named_instead_of_an_optimizer(tmp_path: Path, rule: str, state: str) -> None:
+    """Their state travels with the token, between peers as in a simulation."""
+    network = made(tmp_path, rule=f'kind = "{rule}", step = 1e-2')
+    assert [set(vectors) for vectors in network.vectors()] == [{"x", state}] * 2
+    collected = play(network)
+    task = network.task
+    options = {"steps": task.start.steps, "walks": 2, "every": task.start.every, "seed": task.job.seed}
+    simulated = fw.learn(task.objective, task.kernel, task.rule, **options)
+    np.testing.assert_allclose(collected.record.data.final, simulated.data.final, rtol=1e-3, atol=1e-4)
+    assert float(collected.record.data.loss[:, -1].mean()) < float(collected.record.data.loss[:, 0].mean())
+
+
+def test_momentum_is_that_of_pytorch(tmp_path: Path) -> None:
+    """As the message says: on all nodes alike, which the weights of a uniform target are."""
+    task = made(tmp_path, rule='kind = "Momentum", step = 1e-2').task
+    theirs = Optimizer("SGD", {"lr": 1e-2, "momentum": 0.9})
+    options = {"steps": 40, "walks": 2, "every": 20, "seed": 3}
+    finals = [fw.learn(task.objective, task.kernel, rule, **options).data.final for rule in (task.rule, theirs)]
+    np.testing.assert_allclose(*finals, rtol=1e-3, atol=1e-4)

@@ -116,7 +116,18 @@ def check(config: ConfigFile) -> None:
         raise typer.Exit(_PROBLEMS)
 
 
-RunName = Annotated[str, typer.Option("--run", help="Name of the run.")]
+def _named(context: typer.Context, run: str) -> str:
+    """Check the name of a run before anything is sent."""
+    from freewalk.peers.network.config import check
+    from freewalk.peers.protocol.wire import RUN
+
+    if RUN.fullmatch(run) is None:
+        expected = "up to 64 letters, digits, dots, hyphens and underscores that begin with no dot, such as second"
+        raise check.fail(f"network {context.info_name}", "run", run, expected)
+    return run
+
+
+RunName = Annotated[str, typer.Option("--run", help="Name of the run.", callback=_named)]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a network.")]
 
 

@@ -86,8 +86,12 @@ def _reasons(plan: Plan, label: str) -> Iterator[str]:
     if rule is None:
         yield "has no rule, expected one: peers learn"
     elif rule.runs_on is not None:
-        who = type(rule).__name__
-        yield f"{who} runs on runtime = {rule.runs_on!r} only; use SGD, Momentum or another of `freewalk list rule`"
+        who = f"{type(rule).__name__} runs on runtime = {rule.runs_on!r} only, which makes its steps itself"
+        yield (
+            f"{who}; peers apply the `update` of a rule to what comes with a token. For torch modules, too, use "
+            "Momentum (like torch.optim.SGD) or AdaGrad, whose state travels with the token, as in "
+            'rule = { kind = "Momentum", step = 1e-2 }; or write a rule of your own'
+        )
     elif rule.stores and rule.shared:
         yield (
             f"the tokens of {type(rule).__name__} share what is stored at a node ({', '.join(rule.stores)}), but a "

@@ -31,6 +31,7 @@ YEARS, YEARS_OF_AUTHORITY = 1.0, 10.0
 LOOPBACK = ("127.0.0.1", "::1")
 _BEFORE = timedelta(minutes=5)  # tolerance for clocks that differ a little
 _LONGEST = 64  # letters of a common name
+_SOON = timedelta(days=30)  # before the end, to leave time for issuing a new certificate
 
 check = Checks(PeerError)
 
@@ -242,8 +243,12 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
     except PeerError as error:
         return [str(error)]
     again = "issue a new one with the authority of this network"
-    if described.name != name or name not in described.names:
+    if described.name != name:
         found.append(f"{certificate}: belongs to {show(described.name)}, expected {name!r}, the node's name; {again}")
+    elif name not in described.names:
+        names = f"are {show(list(described.names))}" if described.names else "are none"
+        names = f"DNS names (subject alternative names) {names}, expected {name!r} among them"
+        found.append(f"{certificate}: belongs to {name!r}, but its {names}; {again}")
     if missing := [usage for usage in ("server", "client") if usage not in described.usages]:
         found.append(f"{certificate}: is not meant for a {' and a '.join(missing)}, expected one for both; {again}")
     try:
@@ -256,11 +261,15 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
     if _public(private.public_key()) != _public(certified.public_key()):
         found.append(f"{key}: does not belong to {certificate}; copy both from the same folder")
     clock = f"but the clock of this machine says {now:%Y-%m-%d %H:%M} UTC"
-    for file, one in ((certificate, described), (authority, describe(signer))):
+    renewed = "this network needs a new authority, and new certificates signed by it"
+    for file, one, remedy in ((certificate, described, again), (authority, describe(signer), renewed)):
         if now < one.begins:
             found.append(f"{file}: is valid from {one.begins:%Y-%m-%d %H:%M} UTC, {clock}; set the clock right")
         if now > one.ends:
-            found.append(f"{file}: expired at {one.ends:%Y-%m-%d %H:%M} UTC, {clock}; if it is right, {again}")
+            found.append(f"{file}: expired at {one.ends:%Y-%m-%d %H:%M} UTC, {clock}; if it is right, {remedy}")
+        elif (left := one.ends - now) < _SOON:
+            days = f"in {left.days} day{'s' * (left.days != 1)}" if left.days else "today or tomorrow"
+            found.append(f"{file}: expires on {one.ends:%Y-%m-%d}, {days}; {remedy}")
     mode = stat.S_IMODE(key.stat().st_mode)
     if os.name != "nt" and mode & 0o077:
         found.append(f"{key}: others than its owner may open it (mode {mode:04o}), expected 0600; chmod 600 {key}")

@@ -16,6 +16,7 @@ from freewalk.errors import FreewalkError, PeerError
 from freewalk.peers.network.config import Address, NeighbourTable, NodeConfig
 from freewalk.peers.network.init import listening
 from freewalk.peers.node.database import in_use
+from freewalk.peers.node.process import exposed, identity_of
 
 if TYPE_CHECKING:
     from freewalk.peers.node.server import Identity
@@ -83,10 +84,8 @@ def _port(config: NodeConfig) -> Found:
 
 def _data(config: NodeConfig) -> Found:
     share, wrong = config.share(), []
-    if config.node.data.file is not None and os.name != "nt":
-        file = config.folder / config.node.data.file
-        if file.stat().st_mode & 0o077:
-            wrong.append(f"{file}: others than its owner may read it; chmod 600 {file}")
+    if config.node.data.file is not None and exposed(file := config.folder / config.node.data.file):
+        wrong.append(f"{file}: others than its owner may read it; chmod 600 {file}")
     count, numbers = share.samples, f"models of {config.run.dim:,} numbers"
     if count == 0:
         return f"none: this node is a relay for {numbers}", wrong
@@ -110,6 +109,8 @@ def _state(config: NodeConfig) -> Found:
             os.fsync(file.fileno())
     except OSError as error:
         return "", [f"{place}: cannot be written ({error.strerror or error}); give [node] another folder `state`"]
+    if mode := exposed(place):
+        return "", [f"{place}: others than its owner may open it (mode {mode}), expected 0700; chmod 700 {place}"]
     return f"{place} {'exists' if place.exists() else 'can be created'}", []
 
 
@@ -124,8 +125,6 @@ def reach(config: NodeConfig) -> list[str]:
 
 
 async def _reach(config: NodeConfig) -> list[str]:
-    from freewalk.peers.node.process import identity_of
-
     identity, few = identity_of(config), asyncio.Semaphore(_TOGETHER)
 
     async def asked(one: NeighbourTable) -> list[str]:

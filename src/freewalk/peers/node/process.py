@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
+import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from freewalk.peers.node.server import Identity
 
 log = logging.getLogger("freewalk.peers")
+
+_ENDING = 2.0  # seconds for calls that are ended
 
 
 def demand() -> None:
@@ -60,6 +65,27 @@ def trust_of(config: NodeConfig) -> Trust:
     return Trust()
 
 
+def exposed(path: Path) -> str:
+    """The mode of a file or folder that others than its owner may open, or "" (on Windows always)."""
+    mode = 0 if os.name == "nt" or not path.exists() else stat.S_IMODE(path.stat().st_mode)
+    return f"{mode:04o}" if mode & 0o077 else ""
+
+
+def _seclude(config: NodeConfig) -> None:
+    """Close the state and the key of a node to others, and say so, since they may have read them before."""
+    with suppress(OSError):  # the store says what is wrong with the folder
+        config.state.mkdir(0o700, parents=True, exist_ok=True)
+    kept = {config.state: (0o700, "the models in it")}
+    if config.credentials is not None:
+        kept[config.credentials[1]] = 0o600, "it: if others use this machine, issue a new certificate with a new key"
+    for path, (mode, what) in kept.items():
+        if before := exposed(path):
+            with suppress(OSError):  # somebody else owns it
+                path.chmod(mode)
+            now = exposed(path) or f"{mode:04o}"
+            log.warning("%s: was open to others (mode %s, now %s), who may have read %s", path, before, now, what)
+
+
 async def work(config: NodeConfig, durable: bool = True) -> None:
     """Run a node until cancelled: the protocol, with a disk, its data, a server, and links to its neighbours."""
     from freewalk.peers.node.data import Updater
@@ -69,6 +95,7 @@ async def work(config: NodeConfig, durable: bool = True) -> None:
     from freewalk.peers.node.store import Store
     from freewalk.peers.protocol.custody import Node
 
+    _seclude(config)
     local, run = config.kernel(), config.run
     with Store(config.state, durable) as store:
         share, settings, models = config.share(), config.settings(), store.models
@@ -107,6 +134,10 @@ def run(config: NodeConfig, durable: bool = True, lifeline: int | None = None) -
                 first = first.exceptions[0]
             log.error("node %s ends: %s: %s", config.node.name, type(first).__name__, first)
             raise first from errors
+        finally:
+            # gRPC ends calls in tasks of its own; each writes a traceback if the end of the loop cancels it.
+            if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others, timeout=_ENDING)
 
     demand()
     with few_lines(log):

@@ -28,12 +28,13 @@ PROTOCOL = 2
 LIMIT = 2**22
 TOGETHER = 64  # messages in a bundle
 TRAIL = 1024  # nodes
+#: The name of a run, which is also that of a folder: neither the one above nor hidden.
+RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _LARGEST = 2**63 - 1
 _DIGEST = 32  # bytes
 _EVIDENCE = 4096  # bytes of each part
 _WITNESS = 24  # bytes at most
 _REASON = 500  # letters
-_RUN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _WRONG = "a part is missing, or a number out of range"
 
 Finder = Callable[[str, int], Payload]
@@ -238,12 +239,12 @@ def from_version(message: Any, find: Finder) -> Version:
 
 
 def _to_key(key: Key) -> Any:
-    require(_RUN.fullmatch(key.run) is not None, "the name of a run has other letters, or too many")
+    require(RUN.fullmatch(key.run) is not None, "the name of a run has other letters, or too many")
     return pb.Key(run=key.run, walk=key.walk)
 
 
 def _from_key(message: Any) -> Key:
-    require(_RUN.fullmatch(message.run) is not None and message.walk <= _LARGEST, "its run or walk cannot be")
+    require(RUN.fullmatch(message.run) is not None and message.walk <= _LARGEST, "its run or walk cannot be")
     return Key(message.run, message.walk)
 
 
