@@ -68,7 +68,7 @@ class Tap:
         def tapped(link, message):
             if (link.dial.__self__.name, link.neighbour.name) == names:
                 self.messages.append(message)
-            send(link, message)
+            return send(link, message)
 
         monkeypatch.setattr(links.Link, "send", tapped)
 

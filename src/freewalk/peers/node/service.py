@@ -82,7 +82,7 @@ class Service:
             self._more.set()
 
     def reply(self, peer: int, message: Message) -> None:
-        """Send a message: of a token's time only the duration leaves the node, and where its journal ends goes along."""
+        """Send a message; a token goes with its age instead of its launch, and with the end of the journal here."""
         if isinstance(message, say.Transfer):
             token, head = message.token, self.store.head(message.key.run)
             seconds = max(time.monotonic() - token.began, 0.0)

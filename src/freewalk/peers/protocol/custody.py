@@ -129,8 +129,6 @@ class Node:
         key = message.key
         if key.run in self.forgotten or not say.plausible(message, self.settings, self.longest):
             return False
-        if isinstance(message, say.Coming):
-            return key in self.custody or self.trust.permits(key, b"")
         if not isinstance(message, (say.Transfer, say.Known, say.Last)):
             return True
         floor = message.token.point.generation if isinstance(message, say.Transfer) else message.floor
@@ -427,7 +425,8 @@ class Node:
 
     def _on_coming(self, sender: int, message: say.Coming) -> None:
         key, point = message
-        if self.closed or self._verdict(key, point) != "new":
+        heard = key in self.custody or self.trust.permits(key, b"")  # evidence comes with the token
+        if self.closed or not heard or self._verdict(key, point) != "new":
             return
         there, hop = self.mover.onward(key.walk, point.step - 1, point.hop)
         onward = point._replace(hop=hop)
