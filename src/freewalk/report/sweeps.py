@@ -127,6 +127,8 @@ def view_of(data: "xarray.Dataset", measure: str | None = None, x: str | None = 
         if repetitions > 1:
             counts = final.count(repeated)
             half = final.std(repeated, ddof=1) * stdtrit(counts - 1, 0.975) / np.sqrt(counts)
+        else:
+            half = half.mean(repeated, skipna=True)  # a single draw: that of the walks
         final, mean, updates = (one.mean(repeated, skipna=True) for one in (final, mean, updates))
     numbers = [key for key in keys if data[key].dtype.kind in "iuf"]
     return SweepView(
