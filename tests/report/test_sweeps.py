@@ -90,6 +90,17 @@ def test_one_that_diverged_is_drawn_as_such(tmp_path: Path) -> None:
         draw(data, tmp_path / f"{name}.png")
 
 
+@pytest.mark.parametrize("name", DRAW)
+def test_losses_about_to_overflow_leave_the_picture(tmp_path: Path, name: str) -> None:
+    data = sweep()
+    data.mse[2, ..., 1:] = 1e290
+    DRAW[name](data, tmp_path / f"{name}.png")
+    view = view_of(data)
+    worst = float(view.curves.isel(step=0).max())
+    assert view.ends(view.final.values, log=True) == (view.final.values.min(), 1e6 * worst)
+    assert view.ends(view.final.values, log=False)[1] == view.final.values.max()
+
+
 def test_a_map_needs_two_keys(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"only 'walk.A.design.jump' was varied, expected two keys"):
         report.sweep_map(sweep().isel({"graph.n": 0, "problem.seed": 0}, drop=True), tmp_path / "a.png")
