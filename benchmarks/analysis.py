@@ -90,30 +90,26 @@ def excess(kind: str, n: int, name: str) -> None:
 
 
 def checked(returns: Returns, inside: np.ndarray) -> tuple[float, float, float]:
-    """The last change of an iterated excess, the residual of its solution, and how far its squares are from it."""
+    """The claimed error of an iterated excess, the residual of its solution, and how far its squares are from it."""
     steps, states, solve = returns._solving
-    last: list[np.ndarray] = []
+    tried: list[np.ndarray] = []
 
     class Recorded:
-        """The steps, and what they are asked for: the solution so far."""
+        """The steps, and what they are asked for: the solution after each round."""
+
+        energy = steps.energy
 
         def change(self, measure: np.ndarray) -> np.ndarray:
-            last[:] = [measure]
+            tried.append(measure)
             return steps.change(measure)
 
-    def recorded(right: np.ndarray) -> np.ndarray:
-        correction = solve(right)
-        last[:] = [last[0] + correction]
-        return correction
-
-    returns.__dict__["_solving"] = Recorded(), states, recorded
+    returns.__dict__["_solving"] = Recorded(), states, solve
     found = returns._iterated(inside)
-    law, n, (solution,) = returns.law, inside.size, last
-    states = states / states[:n].sum()
-    solution = solution - states * solution[:n].sum()
+    law, n = returns.law, inside.size
     share = law[inside].sum()
+    solution = min(tried, key=lambda one: abs(one[:n][inside].sum() / share - found.value))
     right = law * inside - share * law
-    residual = right + Hops(returns._kernel).change(solution[:n])
+    residual = right + Hops(returns.kernel).change(solution[:n])
     z, leaving = solution / states, returns._leaving
     starts = np.repeat(np.arange(states.size), np.diff(leaving.indptr))
     squares = states[starts] @ (leaving.data * (z[starts] - z[leaving.indices]) ** 2) / 2 / share

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 import freewalk as fw
-import freewalk.runtimes.ray.shipment
 from freewalk.checks import cores
-from freewalk.runtimes.ray import worker
+from freewalk.runtimes.ray import runtime as on_ray
 from freewalk.runtimes.ray.cluster import ray_module
 from freewalk.runtimes.ray.runtime import pace_of
+from freewalk.runtimes.ray.shipment import pack
 
 DIM, DEGREE = 4, 4
 VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
@@ -143,7 +143,7 @@ def measure(sizes: list[int]) -> Costs:
         short, long = (min(seconds_of(problem, kernel, s, walks, "cpu") for _ in range(3)) for s in (steps, 6 * steps))
         update[nodes] = (long - short) / (5 * steps * walks) * cores()
         engine = fw.runtimes.CPU(threads=1).engine(fw.runtimes.Job(problem, (fw.Phase(None, kernel, fw.SGD(1e-3)),), 0))
-        build[nodes] = float(fw.ray.shipping.pack(engine).bytes)
+        build[nodes] = float(pack((engine.job, engine)).bytes)
     task, copy = _travel()
     return Costs(update, task, copy, build)
 
@@ -169,14 +169,14 @@ def _travel() -> tuple[float, float]:
 def delayed(latency: float, bandwidth: float) -> Callable[..., object]:
     """What a worker does, behind a network that takes so long."""
 
-    def work(job: object, part: fw.runtimes.State, order: object) -> object:
-        from freewalk.runtimes.ray import worker
+    def work(job: object, part: fw.runtimes.State, *order: object) -> object:
+        from freewalk.runtimes.ray import runtime as on_ray  # that of the worker, which has not been replaced
 
         def size(state: fw.runtimes.State) -> int:
             return sum(value.nbytes for value in vars(state).values() if isinstance(value, np.ndarray))
 
         time.sleep(latency + size(part) / bandwidth)
-        found = worker.work(job, part, order)
+        found = on_ray.work(job, part, *order)
         counts = found.visits if isinstance(found.visits, tuple) else (found.visits,)
         time.sleep(latency + (size(found.state) + sum(count.nbytes for count in counts)) / bandwidth)
         return found
@@ -188,7 +188,7 @@ def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
     """Predicted and measured times with 1, 2 and 4 workers of a core each, behind networks of three kinds."""
     ray = ray_module()
     rows = []
-    work = worker.work
+    work = on_ray.work
     for nodes, walks in ((10_000, 256), (1_000_000, 256), (10_000, 20_000)):
         problem, kernel = problem_of(nodes)
         for workers in (1, 2, 4):
@@ -201,12 +201,12 @@ def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
                     problem, kernel, 1, walks, plain
                 )
                 here = replace(costs, update={1: (cost := alone * at_once / (steps // 3 * walks)), 2: cost})
-                worker.work = delayed(latency, bandwidth) if latency else work
+                on_ray.work = delayed(latency, bandwidth) if latency else work
                 runtime = fw.runtimes.Ray(tasks=workers, cpus=1)
                 seconds_of(problem, kernel, 100, walks, runtime)  # the workers have what they need
                 found = seconds_of(problem, kernel, steps, walks, runtime)
                 found -= seconds_of(problem, kernel, 1, walks, runtime)  # to begin and to end
-                worker.work = work
+                on_ray.work = work
                 cluster = Cluster(at_once, 1, latency, bandwidth * at_once)  # each has a wire of its own
                 expected = predict(here, cluster, Run(nodes, walks, steps)).seconds
                 rows.append(

@@ -278,3 +278,20 @@ def test_of_a_large_graph_the_nodes_around_the_focus_are_shown() -> None:
     star = fw.graphs.star(3000)
     weights[2000] = 9.0
     assert 2000 in layout.layout(star, [7], weights).nodes  # of the farthest, the most important
+
+
+@pytest.mark.parametrize("focus", [range(1000, 1200), [*range(200), *range(1500, 1700)], [7, 1500]], ids=len)
+def test_what_is_shown_is_connected(focus: list[int]) -> None:
+    importance = np.random.default_rng(0).exponential(size=3000)
+    graph = fw.graphs.watts_strogatz(3000, 4, 0.05, seed=1)
+    placed = layout.layout(graph, focus, importance)  # refuses a part that is not connected
+    assert placed.nodes.size == layout.NEARBY
+    assert max(focus, key=importance.__getitem__) in placed.nodes
+    assert len(focus) != 200 or set(placed.nodes.tolist()) <= set(focus)
+
+
+def test_of_equally_near_nodes_the_most_important_are_shown() -> None:
+    importance = np.random.default_rng(0).exponential(size=3000)
+    graph, focus = fw.graphs.watts_strogatz(3000, 4, 0.05, seed=1), list(range(1000, 1140))
+    best = np.lexsort((-importance, graph.distances(focus)))[: layout.NEARBY]
+    assert layout.layout(graph, focus, importance).nodes.tolist() == sorted(best.tolist())

@@ -47,8 +47,9 @@ def test_seeds_are_repetitions_and_the_rest_is_shown() -> None:
     assert [panel.words for panel in view.panels(view.x)] == ["graph.n = 10", "graph.n = 1000"]
 
 
-def test_without_repetitions_the_interval_is_that_of_the_walks() -> None:
-    view = view_of(sweep().isel({"problem.seed": [0], "graph.n": [0]}).squeeze(["problem.seed", "graph.n"], drop=True))
+@pytest.mark.parametrize("alone", [["problem.seed", "graph.n"], ["graph.n"]], ids=len)
+def test_without_repetitions_the_interval_is_that_of_the_walks(alone: list[str]) -> None:
+    view = view_of(sweep().isel({"problem.seed": [0], "graph.n": [0]}).squeeze(alone, drop=True))
     assert (view.draws, view.keys) == ("", ["walk.A.design.jump"])
     deviation = np.std(np.linspace(-1e-5, 1e-5, 4), ddof=1)
     np.testing.assert_allclose(view.half.values, 3.18244630528 * deviation / 2, rtol=1e-6)
@@ -87,6 +88,17 @@ def test_one_that_diverged_is_drawn_as_such(tmp_path: Path) -> None:
     assert rows[0][2] == "diverged"
     for name, draw in DRAW.items():
         draw(data, tmp_path / f"{name}.png")
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_losses_about_to_overflow_leave_the_picture(tmp_path: Path, name: str) -> None:
+    data = sweep()
+    data.mse[2, ..., 1:] = 1e290
+    DRAW[name](data, tmp_path / f"{name}.png")
+    view = view_of(data)
+    worst = float(view.curves.isel(step=0).max())
+    assert view.ends(view.final.values, log=True) == (view.final.values.min(), 1e6 * worst)
+    assert view.ends(view.final.values, log=False)[1] == view.final.values.max()
 
 
 def test_a_map_needs_two_keys(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any, Literal
 
 import numpy as np
@@ -94,8 +95,21 @@ def middle(order: Ints, focus: Iterable[int]) -> int:
 
 
 def _nearest(graph: Graph, focus: list[int], importance: Floats) -> Ints:
-    """The nodes nearest to the focus, as many as are shown; among equally near ones, the most important."""
-    return np.sort(np.lexsort((-importance, graph.distances(focus)))[:NEARBY])
+    """The nodes nearest to the focus, as many as are shown; among equally near ones, the most important.
+
+    They grow from the most important node of the focus, each time by the best neighbour of those found, because the
+    part that is drawn must be connected even if the focus is not.
+    """
+    order = np.lexsort((-importance, graph.distances(focus)))
+    ranks = np.argsort(order)
+    shown, waiting, seen = list[int](), [0], {0}
+    while len(shown) < NEARBY:
+        shown.append(int(order[heappop(waiting)]))
+        for rank in np.sort(ranks[graph.neighbours(shown[-1])])[:NEARBY].tolist():  # more of a hub are never shown
+            if rank not in seen:
+                seen.add(rank)
+                heappush(waiting, rank)
+    return np.sort(shown)
 
 
 def _places(graph: Graph, kind: Shape, focus: list[int]) -> Floats:

@@ -28,6 +28,7 @@ HALF = "_half_width"
 _COLUMNS = 4
 _MOST_PANELS = 12
 _MOST_WORDS = 80  # up to this many cells of a heat map have room for a number
+_EXPLODED = 1e6  # times the worst start: a walk whose loss is larger is about to overflow
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,15 @@ class SweepView:
         """Whether the values have a logarithmic axis: those of a loss, if any is positive."""
         return is_log(self.measure, [values]) and bool((np.isfinite(values) & (values > 0)).any())
 
+    def ends(self, values: Floats, *, log: bool) -> tuple[float, float]:
+        """The least and the largest of some values; on a log axis, without losses that have exploded."""
+        fine = values[np.isfinite(values) & ((values > 0) | (not log))]
+        if not fine.size:
+            return 0.1, 1.0
+        low, starts = float(fine.min()), self.curves.isel(step=0).values
+        worst = max(low, float(starts.max(where=np.isfinite(starts), initial=0.0)))
+        return low, min(float(fine.max()), _EXPLODED * worst if log else np.inf)
+
     def panels(self, *inner: str) -> Iterator[Panel]:
         """A panel for each combination of the keys that are not drawn inside it."""
         outer = [key for key in self.keys if key not in inner]
@@ -127,6 +137,8 @@ def view_of(data: "xarray.Dataset", measure: str | None = None, x: str | None = 
         if repetitions > 1:
             counts = final.count(repeated)
             half = final.std(repeated, ddof=1) * stdtrit(counts - 1, 0.975) / np.sqrt(counts)
+        else:
+            half = half.mean(repeated, skipna=True)  # a single draw: that of the walks
         final, mean, updates = (one.mean(repeated, skipna=True) for one in (final, mean, updates))
     numbers = [key for key in keys if data[key].dtype.kind in "iuf"]
     return SweepView(
@@ -214,6 +226,7 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
     log = view.is_log(view.final.values)
     panels = [(panel, "") for panel in view.panels(view.x)]
     with _drawing(target, panels, _COLUMNS, view.measure.label, view.footnote, log=log) as (figure, grid):
+        _cut(grid[0], view, view.final.values, log)
         for frame, (panel, _) in zip(grid, panels, strict=False):
             for number, design in enumerate(view.designs):
                 where, shown, low, high = view.line(panel, design, log=log)
@@ -244,6 +257,7 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
     colours = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, view.final.sizes[view.x]))
     words = f"colour: {view.x}; line: mean over the walks{view.draws}"
     with _drawing(target, panels, len(view.designs), view.measure.label, words, log=log) as (figure, grid):
+        _cut(grid[0], view, view.curves.values, log)
         for frame, (panel, design) in zip(grid, panels, strict=False):
             for number, value in enumerate(view.labels(view.x)):
                 place = {**panel.place, view.x: number}
@@ -285,8 +299,7 @@ def sweep_map(
     y = check.choice("report", "y", y, view.others)
     panels = list(product(view.panels(view.x, y), view.designs))
     log = view.is_log(view.final.values)
-    finite = view.final.values[np.isfinite(view.final.values) & ((view.final.values > 0) | (not log))]
-    ends = (float(finite.min()), float(finite.max())) if finite.size else (0.1, 1.0)
+    ends = view.ends(view.final.values, log=log)
     norm = LogNorm(*ends) if log and ends[0] < ends[1] else Normalize(*ends)
     shades = matplotlib.colormaps["viridis" if view.measure.rises else "viridis_r"].with_extremes(bad="white")
     words = view.footnote.partition(";")[0] + "; white: no such point, or diverged (∞)"
@@ -327,6 +340,14 @@ def _drawing(
         for frame, (panel, design) in zip(grid, panels, strict=False):
             frame.set_title("\n".join(filter(None, [design, panel.words])), fontsize=9.5, parse_math=False)
         yield figure, grid
+
+
+def _cut(frame: "Axes", view: SweepView, values: Floats, log: bool) -> None:
+    """Let losses that have exploded leave the picture: they would squeeze all others, and overflow ends of the axis."""
+    low, high = view.ends(values, log=log)
+    if log and (values[np.isfinite(values)] > high).any():
+        best = view.measure.optimum or low
+        frame.set_ylim((min(low, best) if best > 0 else low) / 3, high)
 
 
 def _vertical(frame: "Axes", log: bool) -> None:
