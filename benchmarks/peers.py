@@ -17,10 +17,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from timeit import repeat
 
@@ -147,13 +149,14 @@ async def hand_over(network: Network, processes: list[int], size: int) -> Measur
             while None in (await operator.statuses(1.0)).values():
                 await asyncio.sleep(0.05)
             cpu, memory = sum(map(spent, processes)), resident(other, "VmRSS")
-            await operator.launch(network.starts[0], KEY, payload)
+            permit = b"" if network.signatures is None else network.signatures.permit(KEY, network.starts[0])
+            await operator.launch(network.starts[0], KEY, payload, permit)
             here = []
             while not here or not here[0].told.finished:
                 await asyncio.sleep(0.2)
                 here = collect.whereabouts("first", await operator.statuses())
             cpu, memory = sum(map(spent, processes)) - cpu, resident(other, "VmHWM") - memory
-            lines = [line for node in (0, 1) for line in await operator.journal(node)]
+            lines = [line for node in (0, 1) for line in await operator.journal(node, KEY.run)]
     lines = sorted((line for line in lines if line.kind in ("update", "finish")), key=lambda line: line.point)
     span = max(1, len(lines) // PARTS)
     best = max(rate(*lines[first : first + span + 1 : span]) for first in range(0, len(lines) - span, span))
@@ -297,6 +300,30 @@ def compare(folder: Path | None, steps: int, rounds: int, profile: str) -> dict[
     return {"machine": machine(), "parts": parts, "cases": {name: one.__dict__ for name, one in chosen.items()}}
 
 
+def beside(other: Path, rounds: int, options: list[str]) -> None:
+    """How this checkout compares with another, whose own benchmark runs in turns with this one."""
+    here, found = Path(__file__).parents[1], defaultdict[tuple[Path, str], list[dict[str, float]]](list)
+    with TemporaryDirectory() as folder:
+        for root in (here, other) * rounds:
+            command = [
+                sys.executable,
+                str(root / "benchmarks/peers.py"),
+                "--rounds=1",
+                f"--json={folder}/found",
+                *options,
+            ]
+            environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+            subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+            for name, one in json.loads(Path(folder, "found").read_text())["cases"].items():
+                found[root, name].append(one)
+    print(f"{'of the other checkout':30} {'hops/s':>8} {'mean':>8} {'CPU per hop':>12}")
+    for name in [*CASES, "100 MB, durable, mutual TLS"]:
+        best = [[max(one["rate"] for one in found[root, name]) for root in (here, other)]]
+        best += [[median(one["mean"] for one in found[root, name]) for root in (here, other)]]
+        best += [[min(one["cpu"] for one in found[root, name]) for root in (here, other)]]
+        print(f"{name:30} " + " ".join(f"{ours / theirs:8.2f}" for ours, theirs in best))
+
+
 def work(config: NodeConfig, durable: bool, profile: str) -> None:
     """One node, in a process of its own."""
     if not profile:
@@ -316,6 +343,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--json", type=Path, help="where to write the figures")
     options.add_argument("--profile", default="")
+    options.add_argument("--beside", type=Path, help="another checkout, which takes turns with this one")
     options.add_argument("--not-durable", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("--node", type=Path, help=argparse.SUPPRESS)
     options.add_argument("--echo", type=Path, help=argparse.SUPPRESS)
@@ -324,6 +352,12 @@ def main() -> None:
         work(NodeConfig.read(given.node), not given.not_durable, given.profile)
     elif given.echo:
         asyncio.run(echo(NodeConfig.read(given.echo)))
+    elif given.beside:
+        beside(
+            given.beside,
+            given.rounds,
+            [f"--steps={given.steps}", *(f"--folder={one}" for one in [given.folder] if one)],
+        )
     else:
         found = compare(given.folder, given.steps, given.rounds, given.profile)
         if given.json:

@@ -21,6 +21,7 @@ from freewalk.peers.protocol.payload import SUFFIX, Payload, discard
 from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version
 
 _PAGE = 4000  # lines of the journal read at a time
+_OFTEN_ENOUGH = 1.0  # seconds between writes of the clock
 CHAIN = 16  # bytes
 WITNESS = 8 + CHAIN
 _OFTEN = 10_000  # writes between sweeps; most payloads are removed as soon as nothing refers to them
@@ -83,6 +84,7 @@ class Store:
         self._uses: Counter[str] = Counter()  # by tokens and versions; the journal is queried
         self._writes = 0
         self._stale: set[str] = set()  # files that only this process may still use
+        self._now = 0.0  # the time of the clock on the disk
         self._heads: dict[str, bytes] = {}  # the last chain of each run
         self.sent: Counter[str] = Counter()  # bytes, by run
         self.forgotten: set[str] = set()  # runs
@@ -150,8 +152,11 @@ class Store:
                         change.note(action, time, now)
                 for run in erased:
                     change.erase(run)
-                change.execute(_NOW, (now,))
-                self._connection.executemany(_SENT, (sent or {}).items())
+                for counted in (sent or {}).items():
+                    change.execute(_SENT, counted)
+                if now > self._now + _OFTEN_ENOUGH:
+                    change.execute(_NOW, (now,))
+                    self._now = now
                 dropped = change.end()
             for key in [key for key in self._walks if key.run in erased]:
                 del self._walks[key]
