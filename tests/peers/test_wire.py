@@ -16,7 +16,7 @@ from freewalk.errors import PeerError
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import wire_pb2 as pb
 from freewalk.peers.protocol.payload import SMALL, Payload
-from freewalk.peers.protocol.token import Custody, Evidence, Generation, Key, Loan, Position, Token, Version
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version, Warrant
 from freewalk.peers.protocol.wire import (
     LIMIT,
     TOGETHER,
@@ -51,7 +51,7 @@ payloads = st.one_of(
 )
 models = st.just("") | st.from_regex("[0-9a-f]{64}", fullmatch=True)
 loans = st.builds(Loan, wholes, points, models)
-evidence = st.builds(Evidence, st.binary(max_size=50), st.binary(max_size=50))
+warrant = st.builds(Warrant, st.binary(max_size=50), st.binary(max_size=50))
 
 
 @st.composite
@@ -76,17 +76,17 @@ custodies = st.builds(
     st.none() | points,
     st.lists(loans, max_size=3).map(tuple),
     st.just(()),
-    evidence,
+    warrant,
     st.booleans(),
 )
 messages = st.one_of(
     *(st.builds(kind, keys, points) for kind in HANDINGS),
     st.builds(say.Refuse, keys, points, st.text(max_size=50).filter(str.isprintable)),
     st.builds(say.Release, keys, points, models),
-    st.builds(say.Transfer, keys, tokens(), st.booleans(), evidence),
+    st.builds(say.Transfer, keys, tokens(), st.booleans(), warrant),
     st.builds(say.Ask, keys),
-    st.builds(say.Last, keys, generations, points | st.none(), evidence),
-    st.builds(say.Known, keys, generations, evidence),
+    st.builds(say.Last, keys, generations, points | st.none(), warrant),
+    st.builds(say.Known, keys, generations, warrant),
     st.builds(say.Probe, keys, points, st.floats(0, allow_infinity=False), trails),
     st.builds(say.Answer, keys, points, st.booleans(), trails),
     st.builds(Chunk, st.binary(min_size=1, max_size=100)),
@@ -205,8 +205,8 @@ KEYED, POINTED = pb.Key(run="a", walk=1), pb.Point(step=1)
         envelope(known=pb.Known(key=KEYED)),
         envelope(known=pb.Known(key=KEYED, floor=pb.Generation(number=2**63))),
         envelope(last=pb.Last(key=KEYED, floor=pb.Generation(issuer=-2))),
-        envelope(known=pb.Known(key=KEYED, floor=pb.Generation(), evidence=pb.Evidence())),
-        envelope(known=pb.Known(key=KEYED, floor=pb.Generation(), evidence=pb.Evidence(proof=bytes(5000)))),
+        envelope(known=pb.Known(key=KEYED, floor=pb.Generation(), warrant=pb.Warrant())),
+        envelope(known=pb.Known(key=KEYED, floor=pb.Generation(), warrant=pb.Warrant(proof=bytes(5000)))),
         envelope(release=pb.Handing(key=KEYED, point=POINTED, model=b"short")),
         token(began=math.nan),
         token(witness=bytes(25)),

@@ -27,7 +27,7 @@ answered, and its time limit decides what happens if it never is:
 A departure ends a move here instead of at its drawn end. A re-issue continues with the copy here under a new
 generation, because what was sent may have arrived.
 
-Neighbours may lie. A node believes what changes its disk for good only with evidence (`_proved`, `_on_release`): that
+Neighbours may lie. A node believes what changes its disk for good only with warrant (`_proved`, `_on_release`): that
 the operator launched a walk, that its issuer signed a generation, that a neighbour has seen the model it had.
 """
 
@@ -42,7 +42,6 @@ from freewalk.peers.protocol.messages import Action, Event, Message, Settings
 from freewalk.peers.protocol.token import (
     Ahead,
     Custody,
-    Evidence,
     Generation,
     Key,
     Loan,
@@ -52,6 +51,7 @@ from freewalk.peers.protocol.token import (
     Token,
     Trust,
     Version,
+    Warrant,
 )
 
 #: Older than every generation.
@@ -125,17 +125,17 @@ class Node:
         return self._taken()
 
     def believes(self, message: Message) -> bool:
-        """Whether a message of a neighbour can be true, and comes with the evidence that it needs."""
+        """Whether a message of a neighbour can be true, and comes with the warrant that it needs."""
         key = message.key
         if key.run in self.forgotten or not say.plausible(message, self.settings, self.longest):
             return False
         if not isinstance(message, (say.Transfer, say.Known, say.Last)):
             return True
         floor = message.token.point.generation if isinstance(message, say.Transfer) else message.floor
-        known, evidence = self.custody.get(key), message.evidence
-        if known is None and (floor <= NOTHING or not self.trust.permits(key, evidence.permit)):
+        known, warrant = self.custody.get(key), message.warrant
+        if known is None and (floor <= NOTHING or not self.trust.permits(key, warrant.permit)):
             return False
-        return (known is not None and floor <= known.floor) or self.trust.proves(key, floor, evidence.proof)
+        return (known is not None and floor <= known.floor) or self.trust.proves(key, floor, warrant.proof)
 
     def _on_launch(self, event: say.Launch) -> None:
         key = event.key
@@ -143,8 +143,8 @@ class Node:
             return
         point = Position(Generation(0, self.me), 0, 0)
         token = Token(point, event.payload, due=True, origin=point.generation, began=event.began)
-        evidence = Evidence(event.permit)
-        self._save(key, Custody(point.generation, seen=point, token=token, arrived=point, evidence=evidence))
+        warrant = Warrant(event.permit)
+        self._save(key, Custody(point.generation, seen=point, token=token, arrived=point, warrant=warrant))
         self._proceed(key)
 
     def _on_collect(self, event: say.Collect) -> None:
@@ -237,11 +237,11 @@ class Node:
         custody = self._known(message.key)
         source = custody.source if custody.held is not None else None
         seen = source.point if source is not None and source.peer == sender else custody.seen
-        self._send(sender, say.Last(message.key, custody.floor, seen, custody.evidence), durable=True)
+        self._send(sender, say.Last(message.key, custody.floor, seen, custody.warrant), durable=True)
 
     def _on_last(self, sender: int, message: say.Last) -> None:
-        key, floor, seen, evidence = message
-        self._learn(key, floor, evidence)
+        key, floor, seen, warrant = message
+        self._learn(key, floor, warrant)
         stage = self.stages.get(key)
         if stage is None or stage.name != "doubt":
             return
@@ -425,7 +425,7 @@ class Node:
 
     def _on_coming(self, sender: int, message: say.Coming) -> None:
         key, point = message
-        heard = key in self.custody or self.trust.permits(key, b"")  # evidence comes with the token
+        heard = key in self.custody or self.trust.permits(key, b"")  # the warrant comes with the token
         if self.closed or not heard or self._verdict(key, point) != "new":
             return
         there, hop = self.mover.onward(key.walk, point.step - 1, point.hop)
@@ -505,18 +505,18 @@ class Node:
             self._enter(key, sent, self.settings.lease)
             self._set(key, "retry", self.settings.retry)
         handed = token._replace(point=point, messages=token.messages + 1)
-        evidence = self.custody[key].evidence
-        self._send(there, say.Transfer(key, handed, key in self.uncertain, evidence), durable=True)
+        warrant = self.custody[key].warrant
+        self._send(there, say.Transfer(key, handed, key in self.uncertain, warrant), durable=True)
         self.uncertain.add(key)
 
     def _on_transfer(self, sender: int, message: say.Transfer) -> None:
-        key, token, again, evidence = message
+        key, token, again, warrant = message
         verdict = self._verdict(key, token.point)
         if verdict == "old":
             self._send_floor(sender, key)
             return
         if verdict == "new":
-            self._learn(key, token.point.generation, evidence)
+            self._learn(key, token.point.generation, warrant)
             custody = self._let_go(key, self.custody[key])
             source, token = Loan(sender, token.point, token.payload.digest), token._replace(due=False)
             self._save(key, custody._replace(seen=token.point, token=token, source=source, arrived=token.point))
@@ -651,8 +651,8 @@ class Node:
             return
         point = custody.token.point._replace(generation=Generation(number, self.me))
         token = custody.token._replace(point=point, lineage=(*custody.token.lineage, point))
-        evidence = custody.evidence._replace(proof=self.trust.sign(key, point.generation))
-        self._save(key, custody._replace(floor=point.generation, seen=point, token=token, lent=None, evidence=evidence))
+        warrant = custody.warrant._replace(proof=self.trust.sign(key, point.generation))
+        self._save(key, custody._replace(floor=point.generation, seen=point, token=token, lent=None, warrant=warrant))
         self._note(key, "re-issue", token)
         self._tell(key)
         self.uncertain.discard(key)
@@ -664,13 +664,13 @@ class Node:
         token = self.custody[key].token
         return token is not None and bool(token.lineage) and token.point.generation.issuer == self.me
 
-    def _learn(self, key: Key, generation: Generation, evidence: Evidence) -> None:
+    def _learn(self, key: Key, generation: Generation, warrant: Warrant) -> None:
         """Learn of a newer generation, and discard what is older."""
         custody = self._known(key)
         if generation <= custody.floor:
             return
-        evidence = Evidence(custody.evidence.permit or evidence.permit, evidence.proof)
-        custody = custody._replace(floor=generation, evidence=evidence, collected=False)
+        warrant = Warrant(custody.warrant.permit or warrant.permit, warrant.proof)
+        custody = custody._replace(floor=generation, warrant=warrant, collected=False)
         if custody.token is None:
             self._save(key, custody)
         elif generation.issuer == self.me:  # issued here but forgotten: an old disk, but perhaps the only copy
@@ -688,7 +688,7 @@ class Node:
         self._set(None, "gossip", self.settings.lease)
 
     def _on_known(self, sender: int, message: say.Known) -> None:
-        self._learn(message.key, message.floor, message.evidence)
+        self._learn(message.key, message.floor, message.warrant)
 
     def _gossip(self) -> None:
         for key, custody in self.custody.items():
@@ -697,7 +697,7 @@ class Node:
 
     def _send_floor(self, peer: int, key: Key) -> None:
         custody = self.custody[key]
-        self._send(peer, say.Known(key, custody.floor, custody.evidence), durable=True)
+        self._send(peer, say.Known(key, custody.floor, custody.warrant), durable=True)
 
     # State and actions.
 

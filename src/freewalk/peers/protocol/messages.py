@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from freewalk.peers.protocol.token import Custody, Evidence, Generation, Key, Position, Token, Version
+from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version, Warrant
 
 #: Re-issues of a token at most: they travel with it.
 LINEAGE = 10_000
@@ -70,7 +70,7 @@ class Transfer(NamedTuple):
     key: Key
     token: Token  # at the point of this hand-over
     again: bool = False  # whether it may have been sent before
-    evidence: Evidence = Evidence()
+    warrant: Warrant = Warrant()
 
 
 class Ask(NamedTuple):
@@ -88,7 +88,7 @@ class Last(NamedTuple):
     key: Key
     floor: Generation
     seen: Position | None
-    evidence: Evidence = Evidence()
+    warrant: Warrant = Warrant()
 
 
 class Known(NamedTuple):
@@ -96,7 +96,7 @@ class Known(NamedTuple):
 
     key: Key
     floor: Generation
-    evidence: Evidence = Evidence()
+    warrant: Warrant = Warrant()
 
 
 class Probe(NamedTuple):

@@ -77,7 +77,7 @@ class Loan(NamedTuple):
     model: str = ""  # the digest of what was handed over, which only a node that has had it knows
 
 
-class Evidence(NamedTuple):
+class Warrant(NamedTuple):
     """Why others should believe what a node says of a walk; in networks without signatures, nothing."""
 
     permit: bytes = b""  # that the operator launched the walk, signed by the operator
@@ -120,7 +120,7 @@ class Custody(NamedTuple):
     arrived: Position | None = None  # the hand-over with which the token's stay began
     owed: tuple[Loan, ...] = ()  # the releases that are not yet acknowledged
     versions: tuple[Version, ...] = ()  # of what the rule stores here, oldest first
-    evidence: Evidence = Evidence()  # of the walk, and of `floor`
+    warrant: Warrant = Warrant()  # of the walk, and of `floor`
     collected: bool = False  # whether the operator has its result, so that nobody need hear of it any more
 
     @property

@@ -13,7 +13,7 @@ from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import LINEAGE, Message
 from freewalk.peers.protocol.payload import SMALL, Payload
-from freewalk.peers.protocol.token import Custody, Evidence, Generation, Key, Loan, Position, Token, Version
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version, Warrant
 
 try:
     from freewalk.peers.protocol import wire_pb2
@@ -32,7 +32,7 @@ TRAIL = 1024  # nodes
 RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _LARGEST = 2**63 - 1
 _DIGEST = 32  # bytes
-_EVIDENCE = 4096  # bytes of each part
+_WARRANT = 4096  # bytes of each part
 _WITNESS = 24  # bytes at most
 _REASON = 500  # letters
 _WRONG = "a part is missing, or a number out of range"
@@ -167,14 +167,14 @@ def _model_of(digest: bytes) -> str:
     return digest.hex()
 
 
-def _to_evidence(evidence: Evidence) -> Any:
-    return pb.Evidence(permit=evidence.permit, proof=evidence.proof) if any(evidence) else None
+def _to_warrant(warrant: Warrant) -> Any:
+    return pb.Warrant(permit=warrant.permit, proof=warrant.proof) if any(warrant) else None
 
 
-def _from_evidence(message: Any) -> Evidence:
+def _from_warrant(message: Any) -> Warrant:
     size = max(len(message.permit), len(message.proof))
-    require(0 < size <= _EVIDENCE, "its evidence is empty, or too long")
-    return Evidence(message.permit, message.proof)
+    require(0 < size <= _WARRANT, "its warrant is empty, or too long")
+    return Warrant(message.permit, message.proof)
 
 
 def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:
@@ -199,7 +199,7 @@ def to_custody(custody: Custody) -> Any:
         source=_maybe(_to_loan, custody.source),
         arrived=_maybe(to_point, custody.arrived),
         owed=[_to_loan(loan) for loan in custody.owed],
-        evidence=_to_evidence(custody.evidence),
+        warrant=_to_warrant(custody.warrant),
         collected=custody.collected,
     )
 
@@ -216,7 +216,7 @@ def from_custody(message: Any, versions: tuple[Version, ...], find: Finder) -> C
         _part(message, "arrived", from_point),
         tuple(_from_loan(loan) for loan in message.owed),
         versions,
-        _part(message, "evidence", _from_evidence) or Evidence(),
+        _part(message, "warrant", _from_warrant) or Warrant(),
         message.collected,
     )
 
@@ -269,7 +269,7 @@ _PARTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "point": (to_point, from_point),
     "floor": (_to_generation, _from_generation),
     "seen": (partial(_maybe, to_point), from_point),
-    "evidence": (_to_evidence, _from_evidence),
+    "warrant": (_to_warrant, _from_warrant),
     "token": (partial(to_token, payload=_inside), partial(from_token, find=announced)),
 }
 _FIELDS = _PARTS | {
@@ -385,8 +385,8 @@ def _read(envelope: Any) -> Message:
 
 def _field(message: Any, name: str) -> Any:
     if name in _PARTS and not message.HasField(name):
-        require(name in ("seen", "evidence"), f"its {name} is missing")
-        return None if name == "seen" else Evidence()
+        require(name in ("seen", "warrant"), f"its {name} is missing")
+        return None if name == "seen" else Warrant()
     return _FIELDS[name][1](getattr(message, name))
 
 

@@ -84,7 +84,7 @@ class Token(_message.Message):
     witness: bytes
     def __init__(self, point: _Optional[_Union[Point, _Mapping]] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., due: bool = ..., origin: _Optional[_Union[Generation, _Mapping]] = ..., numbers: _Optional[_Iterable[int]] = ..., issuers: _Optional[_Iterable[int]] = ..., steps: _Optional[_Iterable[int]] = ..., hops: _Optional[_Iterable[int]] = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., diverged: bool = ..., kept_nodes: _Optional[_Iterable[int]] = ..., kept_steps: _Optional[_Iterable[int]] = ..., began: _Optional[float] = ..., witness: _Optional[bytes] = ...) -> None: ...
 
-class Evidence(_message.Message):
+class Warrant(_message.Message):
     __slots__ = ("permit", "proof")
     PERMIT_FIELD_NUMBER: _ClassVar[int]
     PROOF_FIELD_NUMBER: _ClassVar[int]
@@ -123,16 +123,16 @@ class Refuse(_message.Message):
     def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., point: _Optional[_Union[Point, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Transfer(_message.Message):
-    __slots__ = ("key", "token", "again", "evidence")
+    __slots__ = ("key", "token", "again", "warrant")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     AGAIN_FIELD_NUMBER: _ClassVar[int]
-    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    WARRANT_FIELD_NUMBER: _ClassVar[int]
     key: Key
     token: Token
     again: bool
-    evidence: Evidence
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., again: bool = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
+    warrant: Warrant
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., again: bool = ..., warrant: _Optional[_Union[Warrant, _Mapping]] = ...) -> None: ...
 
 class Ask(_message.Message):
     __slots__ = ("key",)
@@ -141,26 +141,26 @@ class Ask(_message.Message):
     def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
 
 class Last(_message.Message):
-    __slots__ = ("key", "floor", "seen", "evidence")
+    __slots__ = ("key", "floor", "seen", "warrant")
     KEY_FIELD_NUMBER: _ClassVar[int]
     FLOOR_FIELD_NUMBER: _ClassVar[int]
     SEEN_FIELD_NUMBER: _ClassVar[int]
-    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    WARRANT_FIELD_NUMBER: _ClassVar[int]
     key: Key
     floor: Generation
     seen: Point
-    evidence: Evidence
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
+    warrant: Warrant
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., warrant: _Optional[_Union[Warrant, _Mapping]] = ...) -> None: ...
 
 class Known(_message.Message):
-    __slots__ = ("key", "floor", "evidence")
+    __slots__ = ("key", "floor", "warrant")
     KEY_FIELD_NUMBER: _ClassVar[int]
     FLOOR_FIELD_NUMBER: _ClassVar[int]
-    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    WARRANT_FIELD_NUMBER: _ClassVar[int]
     key: Key
     floor: Generation
-    evidence: Evidence
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
+    warrant: Warrant
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., floor: _Optional[_Union[Generation, _Mapping]] = ..., warrant: _Optional[_Union[Warrant, _Mapping]] = ...) -> None: ...
 
 class Probe(_message.Message):
     __slots__ = ("key", "point", "ratio", "trail")
@@ -241,7 +241,7 @@ class Loan(_message.Message):
     def __init__(self, peer: _Optional[int] = ..., point: _Optional[_Union[Point, _Mapping]] = ..., model: _Optional[bytes] = ...) -> None: ...
 
 class Custody(_message.Message):
-    __slots__ = ("floor", "seen", "token", "lent", "source", "arrived", "owed", "evidence", "collected")
+    __slots__ = ("floor", "seen", "token", "lent", "source", "arrived", "owed", "warrant", "collected")
     FLOOR_FIELD_NUMBER: _ClassVar[int]
     SEEN_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -249,7 +249,7 @@ class Custody(_message.Message):
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     ARRIVED_FIELD_NUMBER: _ClassVar[int]
     OWED_FIELD_NUMBER: _ClassVar[int]
-    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    WARRANT_FIELD_NUMBER: _ClassVar[int]
     COLLECTED_FIELD_NUMBER: _ClassVar[int]
     floor: Generation
     seen: Point
@@ -258,9 +258,9 @@ class Custody(_message.Message):
     source: Loan
     arrived: Point
     owed: _containers.RepeatedCompositeFieldContainer[Loan]
-    evidence: Evidence
+    warrant: Warrant
     collected: bool
-    def __init__(self, floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., lent: _Optional[_Union[Loan, _Mapping]] = ..., source: _Optional[_Union[Loan, _Mapping]] = ..., arrived: _Optional[_Union[Point, _Mapping]] = ..., owed: _Optional[_Iterable[_Union[Loan, _Mapping]]] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ..., collected: bool = ...) -> None: ...
+    def __init__(self, floor: _Optional[_Union[Generation, _Mapping]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., lent: _Optional[_Union[Loan, _Mapping]] = ..., source: _Optional[_Union[Loan, _Mapping]] = ..., arrived: _Optional[_Union[Point, _Mapping]] = ..., owed: _Optional[_Iterable[_Union[Loan, _Mapping]]] = ..., warrant: _Optional[_Union[Warrant, _Mapping]] = ..., collected: bool = ...) -> None: ...
 
 class Version(_message.Message):
     __slots__ = ("arrived", "point", "visits", "payload")
