@@ -60,8 +60,12 @@ class World:
         self.old = False  # whether a node has come back with an old disk
         self.nodes = [make(local, settings) for local in self.locals]
         for key, start in zip(self.keys, starts, strict=True):
-            self.does(start, self.nodes[start].handle(say.Launch(key, Model())))
+            self.does(start, self.nodes[start].handle(say.Launch(key, Model(), self.permit(key, start))))
             self.commit(start)
+
+    def permit(self, key, start):
+        """What the operator signs."""
+        return b""
 
     def copy(self):
         """Another world like this one."""

@@ -196,12 +196,12 @@ class Handlers(grpc.GenericRpcHandler):
                 node = self.at_work.node
                 if key in node.custody or key.run in node.forgotten:
                     return ask.Done(known=True)
-                wrong = await asyncio.to_thread(self.gate.form.check, payload)
-                if wrong or not node.trust.permits(key, permit):
+                wrong, event = await asyncio.to_thread(self.gate.form.check, payload), Launch(key, payload, permit)
+                if wrong or not node.permitted(event):
                     if payload.path is not None:
                         self.at_work.unneeded(payload.digest)
                     raise PeerError(wrong or "it is not signed by the operator, as this network demands")
-                self.at_work.tell(Launch(key, payload, permit, time.monotonic()))
+                self.at_work.tell(event._replace(began=time.monotonic()))
                 await asyncio.wait_for(self.at_work.settled(), _PATIENCE)
             except PeerError as error:
                 return ask.Done(problem=str(error))

@@ -19,7 +19,7 @@ answered, and its time limit decides what happens if it never is:
     sent       the model is on its way there             Received: lent; Refuse: re-issue        re-issue
     lent       a neighbour holds it, a copy is here      Renew: lent again; Release: gone        asking
     asking     that neighbour has been silent            Renew: lent; Release: gone              re-issue
-    kept       it says "release", but cannot prove that  Transfer: gone                          (no limit)
+    kept       it says "release", but cannot prove that  Transfer: gone                          asking
                it ever had the token
     finished   all updates are made                      Collect: gone                           (no limit)
     failed     nobody here can repair it                                                         (no limit)
@@ -27,8 +27,8 @@ answered, and its time limit decides what happens if it never is:
 A departure ends a move here instead of at its drawn end. A re-issue continues with the copy here under a new
 generation, because what was sent may have arrived.
 
-Neighbours may lie. A node believes what changes its disk for good only with warrant (`_proved`, `_on_release`): that
-the operator launched a walk, that its issuer signed a generation, that a neighbour has seen the model it had.
+Neighbours may lie. What cannot be undone needs a warrant (`believes`) or a digest (`_on_release`): that the operator
+launched a walk, that its issuer signed a generation, that who says "release" has seen the model.
 """
 
 from __future__ import annotations
@@ -137,9 +137,13 @@ class Node:
             return False
         return (known is not None and floor <= known.floor) or self.trust.proves(key, floor, warrant.proof)
 
+    def permitted(self, event: say.Launch) -> bool:
+        """Whether the operator lets a walk start here."""
+        return self.trust.permits(event.key, event.permit) and self.trust.proves(event.key, Generation(0, self.me), b"")
+
     def _on_launch(self, event: say.Launch) -> None:
         key = event.key
-        if key in self.custody or key.run in self.forgotten or not self.trust.permits(key, event.permit):
+        if key in self.custody or key.run in self.forgotten or not self.permitted(event):
             return
         point = Position(Generation(0, self.me), 0, 0)
         token = Token(point, event.payload, due=True, origin=point.generation, began=event.began)
@@ -203,7 +207,7 @@ class Node:
             self._depart(key, f"no answer from node {stage.peer}")
         elif stage.name in ("doubt", "sent", "asking"):
             self._reissue(key)
-        elif stage.name == "lent" and (lent := self.custody[key].lent) is not None:
+        elif stage.name in ("lent", "kept") and (lent := self.custody[key].lent) is not None:
             self._query(key, lent)
 
     def _repeat(self, key: Key) -> None:
@@ -593,10 +597,10 @@ class Node:
         if custody.token is not None and (custody.lent == Loan(sender, point) or self._went(key, sender, point)):
             if model == custody.token.payload.digest:
                 self._let_go(key, custody)
-            else:  # a lie, or this is an old disk: keep what may be the only copy, and do nothing with it
+            else:  # a lie, or this is an old disk: keep what may be the only copy
                 if custody.lent is None:
                     self._lend(key, sender, point)
-                self._enter(key, Stage("kept", sender, point))
+                self._enter(key, Stage("kept", sender, point), self.settings.lease)
         self._send(sender, say.Released(key, point), durable=True)
 
     def _on_released(self, sender: int, message: say.Released) -> None:

@@ -1,0 +1,263 @@
+"""What nodes believe: walks that the operator launched, generations that their issuer signed, models that were seen."""
+
+import random as randomness
+from functools import partial
+
+import pytest
+from schedules import LARGER, Faults, chance
+from world import Model, World
+
+import freewalk as fw
+from freewalk.errors import PeerError
+from freewalk.peers.network.certificates import Authority, Signatures
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.custody import Node
+from freewalk.peers.protocol.messages import Settings
+from freewalk.peers.protocol.token import Generation, Key, Position, Token, Trust, Warrant
+from freewalk.peers.protocol.wire import pb
+
+KEY = Key("run", 0)
+OWN, OTHER = Authority.new("freewalk own"), Authority.new("freewalk other")
+KERNEL = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
+SETTINGS = Settings(seed=1, steps=100, every=100, nodes=5)
+
+
+def signatures(number=None, name=None, authority=OWN):
+    issued = authority.issue(name or ("operator" if number is None else f"node-{number:04d}"), number=number)
+    return Signatures(issued.certificate, issued.key, OWN.certificate, "operator", number)
+
+
+OPERATOR, NODES = signatures(), [signatures(number) for number in range(5)]
+
+
+def test_what_the_operator_signs_and_nobody_else():
+    here = signatures(0)
+    assert not here.permits(KEY, b"")
+    assert not here.permits(KEY, b"nonsense")
+    for liar in (NODES[1], signatures(name="operator", authority=OTHER)):
+        assert not here.permits(KEY, liar.permit(KEY, 2))
+    permit = OPERATOR.permit(KEY, 2)
+    for other in (Key("run", 1), Key("other", 0)):
+        assert not here.permits(other, permit)
+    moved = pb.Signed.FromString(permit)
+    moved.start = 3
+    assert not here.permits(KEY, moved.SerializeToString())
+    assert here.permits(KEY, permit)
+    assert here.permits(KEY, b"")  # it has been seen
+    assert here.proves(KEY, Generation(0, 2), b"")
+    assert not here.proves(KEY, Generation(0, 3), b"")
+
+
+def test_what_the_issuer_of_a_generation_signs_and_nobody_else():
+    here, generation = NODES[0], Generation(7, 3)
+    proof = NODES[3].sign(KEY, generation)
+    assert here.proves(KEY, generation, proof)
+    for wrong in (Generation(8, 3), Generation(7, 4)):
+        assert not here.proves(KEY, wrong, proof)
+    assert not here.proves(Key("run", 1), generation, proof)
+    for liar in (NODES[4], OPERATOR, signatures(3, authority=OTHER)):
+        assert not here.proves(KEY, generation, liar.sign(KEY, generation))
+    for wrong in (b"", b"nonsense", proof[:-1]):
+        assert not here.proves(KEY, generation, wrong)
+
+
+def test_a_certificate_without_a_number_cannot_sign():
+    issued = OWN.issue("node-0001")
+    with pytest.raises(PeerError, match="does not name node 1.* network init --upgrade"):
+        Signatures(issued.certificate, issued.key, OWN.certificate, "operator", 1)
+
+
+# A node that knows the token of a walk, and neighbours (1 and 3) that lie.
+
+
+def holding(trust=None):
+    """Node 2, at work on the first update of a token that was launched there."""
+    node = Node(KERNEL.local(2), SETTINGS, trust=trust or signatures(2))
+    node.handle(say.Launch(KEY, Model(), OPERATOR.permit(KEY, 2)))
+    assert node.custody[KEY].held is not None
+    return node
+
+
+def told(node, *messages, sender=1):
+    return [action for message in messages for action in node.handle(say.Packet(sender, message))]
+
+
+def test_a_launch_that_nobody_signed_is_none():
+    node = Node(KERNEL.local(2), SETTINGS, trust=signatures(2))
+    assert node.handle(say.Launch(KEY, Model(), OPERATOR.permit(KEY, 3))) == []
+    assert not node.custody
+
+
+@pytest.mark.parametrize("issuer", range(5))
+@pytest.mark.parametrize("number", [0, 1, 5000])
+def test_a_generation_that_its_issuer_did_not_sign_ends_no_walk(number, issuer):
+    """One `Known` with a number was enough to end a walk for good."""
+    generation, permit = Generation(number, issuer), OPERATOR.permit(KEY, 2)
+    node, liar = holding(), NODES[1]
+    before = dict(node.custody)
+    proofs = [b""] if issuer == 1 and number > 0 else [b"", liar.sign(KEY, generation)]
+    for warrant in [Warrant(permit, proof) for proof in proofs]:
+        point = Position(generation, 9, 1)
+        lineage = (point,) if number else ()
+        token = Token(point, Model(), False, Generation(0, 2 if number else issuer), lineage)
+        lies = [say.Known(KEY, generation, warrant), say.Last(KEY, generation, None, warrant)]
+        if generation != Generation(0, 2):
+            lies.append(say.Transfer(KEY, token, warrant=warrant))
+        assert not [one for one in told(node, *lies) if isinstance(one, (say.Save, say.Journal))]
+    assert node.custody == before
+
+
+def test_invented_walks_leave_nothing():
+    node = Node(KERNEL.local(2), SETTINGS, trust=signatures(2))
+    for walk in range(200):
+        key = Key("invented", walk)
+        generation = Generation(walk % 2, 1)
+        warrant = Warrant(NODES[1].permit(key, 1), NODES[1].sign(key, generation))
+        point = Position(generation, 3, 1)
+        token = Token(point, Model(), False, Generation(0, 1), (point,) if generation.number else ())
+        lies = [say.Known(key, generation, warrant), say.Last(key, generation, point, warrant), say.Coming(key, point)]
+        actions = told(node, *lies, say.Transfer(key, token, warrant=warrant), say.Released(key, point))
+        assert not [one for one in actions if isinstance(one, (say.Save, say.Timer, say.Journal))]
+    assert not node.custody
+    assert not node.ahead
+    assert not node.stages
+
+
+def restarted(custody):
+    """The node after a crash: it asks its neighbours whether its token is still its own."""
+    node = Node(KERNEL.local(2), SETTINGS, custody, signatures(2))
+    node.restart()
+    assert node.stages[KEY].name == "doubt"
+    return node
+
+
+def test_a_guessed_release_erases_nothing():
+    """A neighbour that has never had the token said, after a restart, that it is safe elsewhere: and it was gone."""
+    held = holding()
+    for guess in (Position(Generation(0, 2), 1, 1), Position(Generation(0, 2), 50, 1)):
+        for first in ((), (say.Received(KEY, guess),), (say.Last(KEY, Generation(0, 2), guess),)):
+            for digest in ("", "00" * 32):
+                node = restarted(held.custody)
+                told(node, *first, say.Release(KEY, guess, digest), say.Release(KEY, guess, digest))
+                assert node.custody[KEY].token == held.custody[KEY].token
+                assert node.stages[KEY].name == "kept"
+    told(node, say.Release(KEY, guess, held.custody[KEY].token.payload.digest))  # who knows the model has had it
+    assert node.custody[KEY].token is None
+
+
+def test_nobody_has_received_what_was_not_sent():
+    node = holding()
+    point = node.custody[KEY].token.point
+    node.handle(say.Computed(KEY, point, Model(((0, 2),)), None, finite=True))
+    stage = node.stages[KEY]
+    assert stage.name == "offering"
+    model = node.custody[KEY].token.payload.digest
+    for lie in (say.Received(KEY, stage.point), say.Renew(KEY, stage.point), say.Release(KEY, stage.point, model)):
+        told(node, lie, sender=stage.peer)
+        assert node.custody[KEY].held is not None
+        assert node.stages[KEY] == stage
+
+
+def test_walks_that_are_over_are_not_talked_about():
+    node = holding()
+    node._reissue(KEY)
+    point = node.custody[KEY].token.point
+    node._taken()
+    known = [one for one in node.handle(say.Alarm(None, "gossip")) if isinstance(one, say.Send)]
+    assert {type(one.message) for one in known} == {say.Known}
+    node.handle(say.Collect(KEY, point))
+    assert node.custody[KEY].collected
+    assert node.handle(say.Alarm(None, "gossip")) == []
+    assert node.handle(say.Connected(1)) == []
+    again = Node(KERNEL.local(2), SETTINGS, node.custody, signatures(2))
+    assert not [one for one in again.restart() if isinstance(one, say.Timer)]
+
+
+def test_what_was_forgotten_stays_forgotten():
+    node = holding()
+    token = node.custody[KEY].token
+    actions = node.handle(say.Forget("run"))
+    assert say.Erase("run") in actions
+    assert not (node.custody or node.stages or node.ahead or node.timers)
+    moved = token._replace(point=Position(Generation(0, 2), 3, 1))
+    warrant = Warrant(OPERATOR.permit(KEY, 2))
+    assert told(node, say.Transfer(KEY, moved, warrant=warrant), say.Offer(KEY, moved.point), say.Ask(KEY)) == []
+    assert node.handle(say.Launch(KEY, Model(), warrant.permit)) == []
+    again = Node(KERNEL.local(2), SETTINGS, {}, signatures(2), ["run"])
+    assert told(again, say.Transfer(KEY, moved, warrant=warrant)) == []
+
+
+def test_a_neighbour_that_is_down_is_not_waited_for():
+    node = holding(Trust())
+    peer, _ = node._onward(KEY, node.custody[KEY].token.point)
+    node.handle(say.Disconnected(peer))
+    update = say.Computed(KEY, node.custody[KEY].token.point, Model(((0, 2),)), None, finite=True)
+    lines = [one for one in node.handle(update) if isinstance(one, say.Journal)]
+    assert [line.kind for line in lines] == ["update", "departure"]
+    assert lines[1].note == f"node {peer} is down"
+    while True:  # the next updates, until one is to leave again
+        there, _ = node._onward(KEY, node.custody[KEY].token.point)
+        if there is not None:
+            break
+        token = node.custody[KEY].token
+        node.handle(say.Computed(KEY, token.point, token.payload, None, finite=True))
+    node.handle(say.Connected(peer))
+    token = node.custody[KEY].token
+    node.handle(say.Computed(KEY, token.point, token.payload, None, finite=True))
+    assert node.stages[KEY].name == "offering"
+    assert any(one.kind == "departure" for one in node.handle(say.Disconnected(there)) if isinstance(one, say.Journal))
+
+
+# Whole worlds.
+
+
+class Signed(World):
+    """A world in which everything is signed, and a node, besides its duties, lies to its neighbours."""
+
+    liar, lies = 3, 0
+
+    def __init__(self, kernel, settings, starts):
+        super().__init__(kernel, settings, starts, signing)
+
+    def permit(self, key, start):
+        return OPERATOR.permit(key, start)
+
+    def lie(self, random):
+        """Something that the liar cannot know, or cannot sign, about a token that others have."""
+        key = random.choice(self.keys)
+        known = [custody for disk in self.disks if (custody := disk.get(key)) and custody.seen]
+        seen = random.choice(known).seen
+        point = random.choice([seen, seen._replace(step=seen.step + 1), seen._replace(hop=seen.hop + 1)])
+        number = seen.generation.number + random.randrange(3)
+        forged = Generation(number, random.choice([one for one in range(len(self.nodes)) if one != self.liar]))
+        warrant = Warrant(OPERATOR.permit(key, 0), NODES[self.liar].sign(key, forged))
+        there = random.choice(self.locals[self.liar].neighbours)
+        lies = [say.Known(key, forged, warrant), say.Last(key, forged, None, warrant), say.Release(key, point)]
+        lies += [say.Query(key, point), say.Known(Key("invented", 1), forged, warrant), say.Ask(key)]
+        node = self.nodes[there]
+        if node is not None and (key not in node.stages or node.stages[key].name != "doubt"):
+            self.handle(there, say.Packet(self.liar, random.choice(lies)))
+            Signed.lies += 1
+
+
+def signing(local, settings, custody=None):
+    return Node(local, settings, custody, NODES[local.node])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whoever_is_honest_is_believed_and_lies_change_nothing(seed):
+    """Schedules of faults in a world of signatures: no walk ends early, no update is lost or made twice."""
+    random, before = randomness.Random(seed), Signed.lies
+
+    class Lying(Signed):
+        def deliver(self, index, keep=False):
+            super().deliver(index, keep)
+            if random.random() < 0.2:
+                self.lie(random)
+
+    settings = Settings(seed=seed, steps=8, every=5, nodes=5, stores=seed % 2 == 0)
+    faults = Faults(crash=4, drop=4, twice=4, deadline=3, retry=20)
+    make = partial(Lying, LARGER[seed % 3], settings, [0, 2][: 1 + seed % 2])
+    world = chance(random, make, faults, 200, aim=0.5)
+    assert world.over()
+    assert Signed.lies > before
