@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freewalk.errors import PeerError
+from freewalk.peers.node import database
 from freewalk.peers.node import store as module
 from freewalk.peers.node.store import Store
-from freewalk.peers.protocol.messages import Journal, Save
+from freewalk.peers.protocol.messages import Erase, Journal, Save
 from freewalk.peers.protocol.payload import SMALL, Payload
 from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version
 
@@ -215,6 +216,108 @@ def test_a_journal_of_several_pages(tmp_path, monkeypatch):
         assert next(found).point == at(0)
         store.write([Journal(KEY, "update", at(21))], time=0.0)  # while it is being read
         assert [line.point.step for line in found] == list(range(1, 22))
+
+
+def test_lines_are_chained(tmp_path):
+    """By run, over restarts; whatever is edited afterwards, the chain no longer fits."""
+    second = Key("second", 0)
+    with Store(tmp_path) as store:
+        lines = [Journal(KEY, "update", at(step), None, f"note {step}", step, 2, began=5.0) for step in range(4)]
+        store.write([*lines[:3], Journal(second, "update", at(1))], time=10.0, now=7.5)
+        store.write(lines[:3], time=11.0, now=8.0)  # says nothing new, and adds nothing to the chain
+        issued = Position(Generation(1, 5), 2, 0)
+        end = token(store, 4)._replace(point=issued._replace(step=4), lineage=(issued,))
+        store.write([Journal(KEY, "finish", end.point, end)], time=12.0, now=8.0)
+    with Store(tmp_path) as store:
+        store.write([lines[3]._replace(witness=bytes(range(24)))], time=13.0, now=9.0)
+        for run, count in {"first": 5, "second": 1, None: 6}.items():
+            found = list(store.journal(run=run))
+            assert len(found) == count
+            if run is not None:
+                assert chained(found)
+                assert store.head(run) == found[-1].chain
+        found = list(store.journal(run="first"))
+    assert [line.seconds for line in found] == [2.5, 2.5, 2.5, 8.0, 4.0]
+    changes = {"time": 1.0, "seconds": 1.0, "messages": 9, "probes": 9, "note": "x", "kind": "departure"}
+    changes |= {"point": at(9), "key": OTHER, "witness": b"", "token": None}
+    for name, value in changes.items():
+        place = 4 if name == "witness" else 3 if name == "token" else 1
+        edited = [*found[:place], found[place]._replace(**{name: value}), *found[place + 1 :]]
+        assert not chained(edited), name
+    moved = found[3].token._replace(lineage=(issued._replace(step=1),))
+    assert not chained([*found[:3], found[3]._replace(token=moved), found[4]])
+    assert not chained(found[1:])
+    assert not chained([*found[:2], *found[3:]])
+
+
+def chained(lines):
+    heads = [b"", *(line.chain for line in lines)]
+    return all(line.chained(before) == line.chain for before, line in zip(heads, lines, strict=False))
+
+
+def test_what_was_sent_is_counted_over_restarts(tmp_path):
+    with Store(tmp_path) as store:
+        store.write([], 1.0, 1.0, {"first": 100, "second": 5})
+        store.write([], 1.0, 1.0, {"first": 11})
+    with Store(tmp_path) as store:
+        assert store.sent == {"first": 111, "second": 5}
+
+
+def test_a_run_is_forgotten_and_nothing_else(tmp_path):
+    shared = {"x": np.full(LARGE, 7.0)}
+    with Store(tmp_path) as store:
+        other = Key("second", 0)
+        for key in (KEY, OTHER, other):
+            kept = token(store, 2, LARGE)._replace(payload=Payload.of(shared, store.models))
+            store.write([Save(key, custody(store, key.walk, LARGE)), Journal(key, "update", at(2), kept)], time=1.0)
+        before = list(store.journal(run="second"))
+        store.write([Save(KEY, custody(store, 9)), Erase("first"), Journal(KEY, "update", at(3))], time=2.0)
+        assert list(store.load()) == [other]
+        assert store.forgotten == {"first"}
+    with Store(tmp_path) as store:
+        assert list(store.load()) == [other]
+        assert list(store.journal()) == before
+        assert store.forgotten == {"first"}
+        assert len(files(store)) == rows(store, "payloads") == 2  # the model of the other walk, and what was shared
+        np.testing.assert_array_equal(before[0].token.payload.arrays()["x"], shared["x"])
+
+
+def test_the_age_of_a_token_outlives_its_process_and_its_boot(tmp_path, monkeypatch):
+    """In the same boot the clock goes on while the node is down; another boot has another clock."""
+    clock = {"now": 1000.0}
+    monkeypatch.setattr(module, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(module, "_boot", lambda: clock.get("boot", "one"))
+
+    def age(store):
+        return clock["now"] - store.load()[KEY].token.began
+
+    with Store(tmp_path) as store:
+        one = custody(store, 2)
+        store.write([Save(KEY, one._replace(token=one.token._replace(began=900.0)))], 0.0, 1000.0)
+    clock["now"] = 1060.0
+    for _ in range(2):
+        with Store(tmp_path) as store:
+            assert age(store) == 160.0
+    for boot, now in (("two", 5.0), ("three", 2000.0), ("three", 1.0)):  # the last one did not say that it was another
+        clock.update(boot=boot, now=now)
+        with Store(tmp_path) as store:
+            assert age(store) == 160.0
+
+
+def test_a_store_of_the_first_version_goes_on(tmp_path):
+    with sqlite3.connect(tmp_path / "node.sqlite") as connection:
+        connection.executescript(database._TABLES)
+        connection.execute("INSERT INTO walks VALUES (1, 'first', 0)")
+        connection.execute("INSERT INTO journal VALUES (1, 5.0, 1, 'update', 0, 3, 1, 0, NULL, NULL, '', 7, 0)")
+        connection.execute(f"PRAGMA application_id = {database.APPLICATION}")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    for _ in range(2):
+        with Store(tmp_path) as store:
+            store.write([Journal(KEY, "update", at(2), messages=8)], time=6.0)
+            first, second = store.journal()
+            assert (first.point, first.messages, first.chain, first.witness) == (at(1), 7, b"", b"")
+            assert second.chained(b"") == second.chain
 
 
 def test_a_repeated_line_brings_no_payload(tmp_path):
