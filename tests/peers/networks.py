@@ -42,6 +42,14 @@ def written(folder, graph=RING, problem=LINEAR, walk=MHLJ, steps=100, every=25, 
     return init(spec, folder / "net", **options)
 
 
+def patient(network):
+    """Let nodes wait for each other for a minute: a machine that is busy would count as a neighbour that is down."""
+    for one in network.nodes:
+        config = network.path(one.number)
+        config.write_text(config.read_text().replace("patience = 3.0", "patience = 60.0"))
+    assert network.config(0).times.patience == 60
+
+
 @asynccontextmanager
 async def nodes(network):
     """All nodes, in this process and this loop."""

@@ -1,8 +1,13 @@
 """Without faults real peers visit the nodes of `reference` and end with its model."""
 
+import random
+import time
+
 import numpy as np
 import pytest
-from networks import MHLJ, assert_same, play, repeated, written
+from networks import MHLJ, assert_same, patient, play, repeated, written
+
+from freewalk.peers.node.store import Store
 
 WORLD = 'kind = "watts_strogatz"\nn = 20\nk = 4\np = 0.1\nseed = 1'
 SGD = 'rule = { kind = "SGD", step = 3e-3 }'
@@ -14,6 +19,19 @@ WALKS = {
 }
 
 
+def test_durations_do_not_depend_on_what_time_the_nodes_think_it_is(tmp_path, monkeypatch):
+    """Their clocks may be years apart, and may be set while a token is there."""
+    hours, write = random.Random(1), Store.write
+    monkeypatch.setattr(
+        Store, "write", lambda store, actions, time, *more: write(store, actions, time + 3.6e7 * hours.random(), *more)
+    )
+    began = time.monotonic()
+    record = play(written(tmp_path, steps=60, every=5)).record
+    seconds = record.data.seconds.values[0]
+    assert (np.diff(seconds) >= 0).all()
+    assert 0 < seconds[-1] <= time.monotonic() - began
+
+
 QUICK = [("Metropolis", 1), ("MHLJ", 1), ("corrected", 3), ("SAG", 3)]
 CASES = [(walk, tokens) for walk in WALKS for tokens in (1, 3)]
 
@@ -23,6 +41,7 @@ CASES = [(walk, tokens) for walk in WALKS for tokens in (1, 3)]
 )
 def test_twenty_nodes_walk_as_reference_does(walk, tokens, tmp_path):
     network = written(tmp_path, graph=WORLD, walk=f"{WALKS[walk]}\ntokens = {tokens}", steps=60, every=20)
+    patient(network)
     collected = play(network)
     reference = repeated(network, collected)
     assert collected.departures == ()

@@ -63,7 +63,7 @@ def test_what_the_issuer_of_a_generation_signs_and_nobody_else():
 
 def test_a_certificate_without_a_number_cannot_sign():
     issued = OWN.issue("node-0001")
-    with pytest.raises(PeerError, match="does not name node 1.* network init --upgrade"):
+    with pytest.raises(PeerError, match=r"does not name node 1.* network init --upgrade"):
         Signatures(issued.certificate, issued.key, OWN.certificate, "operator", 1)
 
 
@@ -178,7 +178,7 @@ def test_what_was_forgotten_stays_forgotten():
     token = node.custody[KEY].token
     actions = node.handle(say.Forget("run"))
     assert say.Erase("run") in actions
-    assert not (node.custody or node.stages or node.ahead or node.timers)
+    assert [node.custody, node.stages, node.ahead, node.timers] == [{}, {}, {}, set()]
     moved = token._replace(point=Position(Generation(0, 2), 3, 1))
     warrant = Warrant(OPERATOR.permit(KEY, 2))
     assert told(node, say.Transfer(KEY, moved, warrant=warrant), say.Offer(KEY, moved.point), say.Ask(KEY)) == []

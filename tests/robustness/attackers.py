@@ -36,7 +36,7 @@ def identity(network, node=NEIGHBOUR):
     return process.identity_of(network.config(node))
 
 
-async def sent(channel, datas=(), method=METHOD, pause=None):
+async def sent(channel, datas=(), method=METHOD, pause=None, metadata=()):
     """What becomes of a stream of messages; `pause` is waited for before each."""
 
     async def stream():
@@ -46,7 +46,7 @@ async def sent(channel, datas=(), method=METHOD, pause=None):
             yield data
 
     try:
-        await channel.stream_unary(method)(stream(), timeout=60, metadata=(VERSION,))
+        await channel.stream_unary(method)(stream(), timeout=60, metadata=(VERSION, *metadata))
     except grpc.aio.AioRpcError as error:
         return error.code()
     return grpc.StatusCode.OK
@@ -54,8 +54,9 @@ async def sent(channel, datas=(), method=METHOD, pause=None):
 
 async def sent_by_neighbour(network, datas, node=NEIGHBOUR):
     """What becomes of messages from a neighbour."""
-    async with identity(network, node).channel(known(network)) as channel:
-        return await sent(channel, datas)
+    me = identity(network, node)
+    async with me.channel(known(network)) as channel:
+        return await sent(channel, datas, metadata=me.metadata)
 
 
 class Tap:

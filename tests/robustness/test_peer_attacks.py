@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from attackers import FAR, NEIGHBOUR, TARGET, Log, Tap, attacked, calm, disk, finish, identity, known, refusals, sent
 from attackers import sent_by_neighbour as by_neighbour
-from networks import MHLJ, nodes, written
+from networks import MHLJ, nodes, patient, written
 from safetensors.numpy import save
 
 from freewalk.errors import PeerError
 from freewalk.peers.network.certificates import Authority
 from freewalk.peers.network.config import PeerTable
 from freewalk.peers.network.init import Network
-from freewalk.peers.node import links, server
+from freewalk.peers.node import links, process, server, service
 from freewalk.peers.node.complaints import Complaints, few_lines
 from freewalk.peers.node.links import HELLO, METHOD, Link
 from freewalk.peers.node.server import OPERATE, Identity
@@ -31,7 +31,7 @@ from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import payload as payloads
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Generation, Key, Position, Token
+from freewalk.peers.protocol.token import Generation, Key, Position, Token, Warrant
 from freewalk.peers.protocol.wire import pb
 
 DENIED, INVALID = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.INVALID_ARGUMENT
@@ -44,18 +44,14 @@ HUGE = 10 * 10**9
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attacked")
-    written(folder, walk=MHLJ, steps=40, every=20, lease=60)
-    for config in folder.glob("net/node-*/config.toml"):
-        config.write_text(config.read_text().replace("patience = 3.0", "patience = 60.0"))  # this machine may be slow
+    patient(written(folder, walk=MHLJ, steps=40, every=20, lease=60))
     return folder / "net"
 
 
 @pytest.fixture
 def network(template, tmp_path):
     shutil.copytree(template, tmp_path / "net")
-    network = Network.read(tmp_path / "net")
-    assert network.config(0).times.patience == 60
-    return network
+    return Network.read(tmp_path / "net")
 
 
 @pytest.fixture
@@ -177,6 +173,47 @@ def test_generations_and_points_that_cannot_be(network, log):
         async with attacked(network, log, idle=attack):
             await attack()
         assert any("that is not true" in line for line in log.lines)
+
+    finish(play())
+
+
+def test_a_neighbour_that_lies(network, log, monkeypatch):
+    """It ends no walk with a generation that others issued, invents none, and has no token erased."""
+    tap = Tap(monkeypatch, network)
+    own = process.trust_of(network.config(NEIGHBOUR))
+
+    def lies(key, points):
+        for number, issuer in ((1, TARGET), (1, FAR), (0, FAR), (9_999, 2)):
+            generation = Generation(number, issuer)
+            for proof in (b"", own.sign(key, generation)):
+                warrant = Warrant(network.signatures.permit(key, 0), proof)
+                yield from (say.Known(key, generation, warrant), say.Last(key, generation, None, warrant))
+        for point in points:
+            later = [point, point._replace(step=point.step + 1), point._replace(hop=point.hop + 1)]
+            yield from (say.Release(key, one, digest) for one in later for digest in ("", "00" * 32))
+            yield from (say.Received(key, one) for one in later[1:])
+
+    def invented(count):
+        for number in range(count):
+            key = Key("invented", number)
+            warrant = Warrant(own.permit(key, NEIGHBOUR), own.sign(key, Generation(1, NEIGHBOUR)))
+            yield say.Known(key, Generation(1, NEIGHBOUR), warrant)
+            yield say.Transfer(key, token(1), warrant=warrant)
+            yield say.Coming(key, Position(Generation(0, NEIGHBOUR), 1, 1))
+
+    async def idle():
+        assert await by_neighbour(network, map(wire.encode, invented(1000))) == grpc.StatusCode.OK
+
+    async def play():
+        async with attacked(network, log, idle=idle, few=200):
+            for _ in range(30):
+                said = [one for one in tap.messages if hasattr(one, "point")][-3:]
+                for key in {one.key for one in said}:
+                    told = list(lies(key, [one.point for one in said if one.key == key]))
+                    assert await by_neighbour(network, map(wire.encode, told)) == grpc.StatusCode.OK
+                await asyncio.sleep(0.02)
+        async with nodes(network), collect.operator_of(network) as operator:
+            assert not [walk for walk in (await operator.status(TARGET)).walks if walk.run == "invented"]
 
     finish(play())
 
@@ -434,6 +471,50 @@ def test_a_neighbour_that_is_not_there(network):
     assert not told
     assert waits[:3] == [0.05, 0.1, 0.2]
 
+    async def given_up():
+        running = asyncio.create_task(Link(known(network), identity(network).channel, (), told.append, 0.2).run())
+        while not told:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    finish(given_up())
+    assert told == [say.Disconnected(TARGET)]  # once
+
+
+def test_another_version_of_the_protocol(network, log):
+    """Both ends compare when a link opens, and say what is wrong."""
+
+    async def accepting(stream, context):
+        await context.send_initial_metadata((("freewalk-protocol", "1"),))
+        async for _ in stream:
+            pass
+        return b""
+
+    class Older(grpc.GenericRpcHandler):
+        def service(self, details):
+            return grpc.stream_unary_rpc_method_handler(accepting)
+
+    async def play():
+        async with nodes(network), identity(network).channel(known(network)) as channel:
+            for metadata in ((), (("freewalk-protocol", "1"),)):
+                call = channel.stream_unary(METHOD)(metadata=metadata)
+                assert await call.code() == grpc.StatusCode.FAILED_PRECONDITION
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((Older(),))
+        identity(network, TARGET).listen(server, known(network).address)
+        await server.start()
+        running = asyncio.create_task(Link(known(network), identity(network).channel, (), [].append, 60.0).run())
+        while not any("lost node node-0001: it speaks another version" in line for line in log.lines):
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await server.stop(0)
+
+    finish(play())
+    assert any("refused node node-0000: it speaks another version" in line for line in log.lines)
+
 
 def test_the_operator_may_err(network, log):
     """A name that cannot travel, a digest that is none: an answer, and no node ends."""
@@ -460,8 +541,13 @@ async def _one(data):
     yield data
 
 
+async def operator_status(network):
+    async with collect.operator_of(network) as operator:
+        return await operator.status(TARGET)
+
+
 def test_plain_connections(template, tmp_path):
-    """Without certificates names are told, by nodes and by the operator."""
+    """Without certificates names are told, by nodes and by the operator; a neighbour cannot tell of too many walks."""
     network = written(tmp_path, steps=20, every=20, plain=True)
 
     async def play():
@@ -471,6 +557,10 @@ def test_plain_connections(template, tmp_path):
             assert len((await collect.collect(network, "run")).stories) == 1
             async with Identity("stranger").channel(known(network)) as channel:
                 assert await sent(channel, []) == DENIED
+            known_before = len((await operator_status(network)).walks)
+            lies = [say.Known(Key("invented", walk), Generation(1, NEIGHBOUR)) for walk in range(3000)]
+            assert await by_neighbour(network, map(wire.encode, lies)) == grpc.StatusCode.OK
+            assert len((await operator_status(network)).walks) == known_before + service._WALKS
 
     finish(play())
 
