@@ -18,6 +18,8 @@ from networks import nodes, repeated
 from freewalk.peers.node import links, process
 from freewalk.peers.node.links import METHOD, VERSION
 from freewalk.peers.operator import collect
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.token import Generation, Key, Position, Warrant
 from freewalk.peers.protocol.wire import pb
 
 ROOM = 200 * 2**20  # bytes that an attack may cost
@@ -57,6 +59,26 @@ async def sent_by_neighbour(network, datas, node=NEIGHBOUR):
     me = identity(network, node)
     async with me.channel(known(network)) as channel:
         return await sent(channel, datas, metadata=me.metadata)
+
+
+def lies(network, liar, key, points):
+    """What a neighbour might say of a walk without having its token, as messages; it signs them itself."""
+    own, nodes = process.trust_of(network.config(liar)), len(network.nodes)
+    others = [node for node in (liar + 1, liar + nodes // 2) if node < nodes] or [0]
+    for number in (0, 1, 2, 9_999):
+        for generation in (Generation(number, other) for other in others):
+            for proof in (b"", own.sign(key, generation)):
+                warrant = Warrant(network.signatures.permit(key, network.starts[key.walk]), proof)
+                yield from (say.Known(key, generation, warrant), say.Last(key, generation, None, warrant))
+    for point in points:
+        later = [point, point._replace(step=point.step + 1), point._replace(hop=point.hop + 1)]
+        yield from (say.Release(key, one, digest) for one in later for digest in ("", "00" * 32))
+        yield from (say.Received(key, one) for one in later[1:])
+    for number in range(20):
+        invented = Key("invented", number)
+        generation = Generation(1, liar)
+        yield say.Known(invented, generation, Warrant(own.permit(invented, liar), own.sign(invented, generation)))
+        yield say.Coming(invented, Position(Generation(0, liar), 1, 1))
 
 
 class Tap:

@@ -1,6 +1,7 @@
 """A network of processes in a storm: nodes are killed (-9) and stopped, links are cut, and nothing may be lost.
 
-`python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200` is the long version.
+`python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200` is the long version. With `--disks 20`, disks are
+taken away from nodes, or replaced by old ones: what is then missing must be named. With `--liar`, a node lies.
 """
 
 import argparse
@@ -10,21 +11,28 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, nullcontext
 from pathlib import Path
 
+import numpy as np
 import tomlkit
+from attackers import lies, sent
 from networks import MHLJ, assert_same, repeated, written
 
 from freewalk.errors import PeerError
 from freewalk.peers.network import supervisor
 from freewalk.peers.network.config import CONFIG
+from freewalk.peers.node import process
 from freewalk.peers.operator import collect
+from freewalk.peers.protocol import wire
+from freewalk.peers.protocol.token import Key
+from freewalk.peers.protocol.wire import from_point
 
 COMMAND = [sys.executable, "-m", "freewalk.cli"]
 SAG = 'design = { kind = "MHLJ", jump = 0.3, stop = 0.5, hops = 3 }\nrule = { kind = "SAG", step = 1e-3 }'
@@ -116,9 +124,11 @@ class Storm:
         The mean number of seconds between two of them.
     """
 
-    def __init__(self, network, laid, rng, pause):
+    def __init__(self, network, laid, rng, pause, disks=0):
         self.network, self.laid, self.rng, self.pause = network, laid, rng, pause
         self.lease = network.config(0).times.lease
+        self.disks, self.copies = disks, {}
+        self.lost = set()  # updates, (walk, step) each, whose lines went with a disk
         self.counts = Counter()
 
     async def rage(self, operator, run, kills):
@@ -131,6 +141,8 @@ class Storm:
             if here and all(one.told.finished for one in here):
                 return
             near = self.aim(run, statuses) or near
+            if self.counts["disks"] < self.disks * self.counts["kills"] / kills:
+                await asyncio.to_thread(self.take, self.rng.choice(near or [0]))
             await self.strike(near)
 
     def aim(self, run, statuses):
@@ -169,6 +181,33 @@ class Storm:
                     self.counts["kills"] += 1
                     self.counts["aimed"] += aimed
 
+    def take(self, node):
+        """Take the disk of a node away, or give it an old one; both while it is not running."""
+        running = supervisor.processes(self.network.folder)
+        process, state = running.get("nodes", {}).get(self.network.nodes[node].name), self.network.config(node).state
+        if process is None:
+            return
+        copy = self.network.folder / f"copy-{node}"
+        if copy.exists() or self.rng.random() < 0.5:  # lost, or replaced by the copy that was made before
+            os.kill(running["supervisor"], signal.SIGSTOP)
+            try:
+                _signal(process, signal.SIGKILL)
+                while _runs(process):
+                    time.sleep(0.01)
+                self.lost |= noted(state) - (noted(copy) if copy.exists() else set())
+                shutil.rmtree(state)
+                if copy.exists():
+                    copy.rename(state)
+                    self.counts["old disks"] += 1
+                else:
+                    self.counts["lost disks"] += 1
+            finally:
+                os.kill(running["supervisor"], signal.SIGCONT)
+            self.counts["disks"] += 1
+        elif _signal(process, signal.SIGSTOP):
+            shutil.copytree(state, copy)
+            _signal(process, signal.SIGCONT)
+
     async def _cut(self, some):
         for cable in some:
             cable.sever()
@@ -185,9 +224,51 @@ def _signal(process, number):
     return True
 
 
-async def weather(network, laid, rng, run, kills, pause, patience):
+def _runs(process):
+    """Whether a process has not ended; its parent may not know yet that it has."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def noted(state):
+    """The updates in the journal of a node that is not running."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in state.glob("node.sqlite*"):
+            shutil.copy(file, folder)
+        with closing(sqlite3.connect(Path(folder, "node.sqlite"))) as connection:
+            walks = "JOIN walks ON walks.number = journal.walk"
+            return set(connection.execute(f"SELECT walks.walk, step FROM journal {walks} WHERE kind = 'update'"))
+
+
+@asynccontextmanager
+async def lying(network, liar, run):
+    """A node that lies to its neighbours, besides doing its duty."""
+    me = process.identity_of(network.config(liar))
+
+    async def lie():
+        async with collect.operator_of(network) as operator:
+            while True:
+                walks = [walk for one in (await operator.statuses(0.5)).values() if one for walk in one.walks]
+                points = {Key(run, walk.walk): from_point(walk.point) for walk in walks if walk.HasField("point")}
+                said = [wire.encode(one) for key, point in points.items() for one in lies(network, liar, key, [point])]
+                for neighbour in network.config(liar).neighbour:
+                    async with me.channel(network.nodes[neighbour.number]) as channel:
+                        await asyncio.wait([asyncio.create_task(sent(channel, said))], timeout=5)
+                await asyncio.sleep(0.2)
+
+    task = asyncio.create_task(lie())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def weather(network, laid, rng, run, kills, pause, patience, disks=0, liar=None):
     """One run through a storm: launched, collected and repeated."""
-    storm = Storm(network, laid, rng, pause)
+    storm = Storm(network, laid, rng, pause, disks)
     async with collect.operator_of(network) as operator:
         for _ in range(50):
             try:
@@ -195,7 +276,10 @@ async def weather(network, laid, rng, run, kills, pause, patience):
                 break
             except PeerError:  # its first node is down
                 await asyncio.sleep(0.2)
-        await storm.rage(operator, run, kills)
+        async with nullcontext() if liar is None else lying(network, liar, run):
+            await storm.rage(operator, run, kills)
+    if disks:
+        return await reported(network, run, storm, patience)
     await collect.finished(network, run, patience)
     for attempt in range(50):
         try:
@@ -213,6 +297,25 @@ async def weather(network, laid, rng, run, kills, pause, patience):
     return storm.counts
 
 
+async def reported(network, run, storm, patience):
+    """After a storm that took disks: whatever is missing went with one of them, and is named."""
+    try:
+        await collect.finished(network, run, patience)
+    except PeerError as error:
+        if "no node holds" not in str(error):  # the only token of a walk went with a disk
+            raise
+        storm.counts["walks lost"] += 1
+    collected = await collect.collect(network, run, partial=True)
+    paths = collected.record.data.path.values
+    missing = {(row, step + 1) for row, path in enumerate(paths) for step in np.flatnonzero(path[:-1] < 0)}
+    steps = {row: story.end.point.step for row, story in enumerate(collected.stories)}
+    missing = {(row, step) for row, step in missing if step <= steps[row]}
+    assert missing <= storm.lost, missing - storm.lost
+    assert bool(missing) <= bool(collected.record.provenance["gaps"])
+    storm.counts.update(missing=len(missing), gaps=len(collected.record.provenance["gaps"]))
+    return storm.counts
+
+
 def times(network, lease, patience, retry):
     """Have all nodes be as impatient as a test."""
     for member in network.nodes:
@@ -222,7 +325,7 @@ def times(network, lease, patience, retry):
         path.write_text(tomlkit.dumps(config))
 
 
-async def soak(folder, nodes, steps, kills, seed, walk, tokens=1, pause=0.15):
+async def soak(folder, nodes, steps, kills, seed, walk, tokens=1, pause=0.15, disks=0, liar=False):
     """The long version."""
     rng = random.Random(seed)
     graph = f'kind = "ring"\nn = {nodes}'
@@ -232,17 +335,19 @@ async def soak(folder, nodes, steps, kills, seed, walk, tokens=1, pause=0.15):
     async with cables(network, rng, 0.2) as laid:
         await asyncio.to_thread(up, network)
         try:
-            return await weather(network, laid, rng, "soak", kills, pause, patience=1800)
+            more = {"disks": disks, "liar": nodes // 3 if liar else None}
+            return await weather(network, laid, rng, "soak", kills, pause, 1800, **more)
         finally:
             await asyncio.to_thread(down, network)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="A network of processes in a storm.")
-    for name, value in {"nodes": 30, "steps": 5000, "kills": 200, "seed": 1, "tokens": 1}.items():
+    for name, value in {"nodes": 30, "steps": 5000, "kills": 200, "seed": 1, "tokens": 1, "disks": 0}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--pause", type=float, default=0.15)
     parser.add_argument("--sag", action="store_true")
+    parser.add_argument("--liar", action="store_true")
     given = vars(parser.parse_args())
     given["walk"] = SAG if given.pop("sag") else MHLJ
     home = Path(tempfile.mkdtemp())

@@ -11,7 +11,22 @@ import sys
 import grpc
 import numpy as np
 import pytest
-from attackers import FAR, NEIGHBOUR, TARGET, Log, Tap, attacked, calm, disk, finish, identity, known, refusals, sent
+from attackers import (
+    FAR,
+    NEIGHBOUR,
+    TARGET,
+    Log,
+    Tap,
+    attacked,
+    calm,
+    disk,
+    finish,
+    identity,
+    known,
+    lies,
+    refusals,
+    sent,
+)
 from attackers import sent_by_neighbour as by_neighbour
 from networks import MHLJ, nodes, patient, written
 from safetensors.numpy import save
@@ -182,24 +197,12 @@ def test_a_neighbour_that_lies(network, log, monkeypatch):
     tap = Tap(monkeypatch, network)
     own = process.trust_of(network.config(NEIGHBOUR))
 
-    def lies(key, points):
-        for number, issuer in ((1, TARGET), (1, FAR), (0, FAR), (9_999, 2)):
-            generation = Generation(number, issuer)
-            for proof in (b"", own.sign(key, generation)):
-                warrant = Warrant(network.signatures.permit(key, 0), proof)
-                yield from (say.Known(key, generation, warrant), say.Last(key, generation, None, warrant))
-        for point in points:
-            later = [point, point._replace(step=point.step + 1), point._replace(hop=point.hop + 1)]
-            yield from (say.Release(key, one, digest) for one in later for digest in ("", "00" * 32))
-            yield from (say.Received(key, one) for one in later[1:])
-
     def invented(count):
         for number in range(count):
             key = Key("invented", number)
             warrant = Warrant(own.permit(key, NEIGHBOUR), own.sign(key, Generation(1, NEIGHBOUR)))
             yield say.Known(key, Generation(1, NEIGHBOUR), warrant)
             yield say.Transfer(key, token(1), warrant=warrant)
-            yield say.Coming(key, Position(Generation(0, NEIGHBOUR), 1, 1))
 
     async def idle():
         assert await by_neighbour(network, map(wire.encode, invented(1000))) == grpc.StatusCode.OK
@@ -209,7 +212,7 @@ def test_a_neighbour_that_lies(network, log, monkeypatch):
             for _ in range(30):
                 said = [one for one in tap.messages if hasattr(one, "point")][-3:]
                 for key in {one.key for one in said}:
-                    told = list(lies(key, [one.point for one in said if one.key == key]))
+                    told = lies(network, NEIGHBOUR, key, [one.point for one in said if one.key == key])
                     assert await by_neighbour(network, map(wire.encode, told)) == grpc.StatusCode.OK
                 await asyncio.sleep(0.02)
         async with nodes(network), collect.operator_of(network) as operator:
