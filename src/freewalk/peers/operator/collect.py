@@ -173,10 +173,12 @@ async def collect(network: Network, run: str, partial: bool = False) -> Collecte
         if all(story.finished for story in stories):  # lines of a run under way come while others are read
             doubtful += doubts(network, books)
         started = min((book.launched for book in books), default=np.inf)
+        answered = [book.node for book in books]
+        del answers, calls, books  # a million lines take as much memory as the record of their run
         record = _record(network, stories, started if np.isfinite(started) else time.time(), models)
         sent = sum(int(status.sent.get(run, 0)) for status in statuses.values() if status is not None)
         record.provenance |= {"wire_bytes": sent, "doubts": doubtful} | ({"gaps": gaps} if partial else {})
-        await asyncio.gather(*(_release(operator, book.node, stories) for book in books))
+        await asyncio.gather(*(_release(operator, node, stories) for node in answered))
     return Collected(record, stories)
 
 
@@ -274,9 +276,12 @@ def _record(
                     state.carried[index, row] = vectors[name]
             lost = (at > 0 and vectors is None) or (mark > at and not story.finished)
             unknown[row // state.tokens, place] |= lost
-            seconds[row, place] = story.seconds[at - 1] if at > 0 else 0.0
-            for name, values in counts.items():
-                values[row, place] = getattr(story, name)[at] if mark > 0 else 0
+            if mark > 0:  # where lines are lost, the counts before
+                after, now = story.told.get(at + 1), story.told.get(at)
+                before = seconds[row, place - 1], *(values[row, place - 1] for values in counts.values())
+                seconds[row, place] = now[2] if now else before[0]
+                for value, values in zip(after or before[1:], counts.values(), strict=False):
+                    values[row, place] = value
         learning.measure(whole._replace(mark=place))
     _trace(state, stories)
     state.step = steps
@@ -285,7 +290,7 @@ def _record(
     sent = state.bytes_sent(job, summed["messages"], summed["probes"])
     run.measures = {name: [values] for name, values in {**summed, "bytes": sent, **learning.measures}.items()}
     run.started = datetime.fromtimestamp(max(launched, 0.0), UTC).isoformat(timespec="seconds")
-    run.seconds = max(float(story.seconds[-1]) for story in stories)
+    run.seconds = max(story.told[story.updates + 1][2] for story in stories)
     latest = seconds.reshape(state.walks, state.tokens, -1).max(axis=1)
     attrs = {"long_name": "time since the launch", "units": "s"}
     data = run.data().assign(seconds=(("walk", "step"), latest, attrs))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from tempfile import TemporaryFile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.jobs.phase import marks_in
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.store import CHAIN, WITNESS, Line, chain_of
 from freewalk.peers.protocol.messages import LINEAGE
@@ -23,12 +25,13 @@ _MOST, _MORE = 8, 100_000  # lines of a journal for each update of the run, and 
 _ON_A_PAGE = 2**16  # lines
 _LARGEST, _LATEST = 2**62, 2**37  # of numbers, and of seconds since 1970
 _SHOWN = 5  # ranges of updates
-#: What is kept of a line, by its name in a page, with the type there.
+#: The whole numbers of a line, by their names in a page, with their types there and here.
 _WHOLE = {"numbers": "u8", "walks": "u8", "generations": "u8", "issuers": "i8", "steps": "u8", "hops": "u8"}
 _WHOLE |= {"kinds": "u4", "messages": "u8", "probes": "u8"}
-_NARROW = {"walks": "i4", "generations": "i4", "issuers": "i4", "kinds": "i1"}
-_REST = {"seconds": "f8", "chain": f"S{CHAIN}", "sender": "i8", "witness": f"S{CHAIN}"}
-_LINE = np.dtype([(name, _NARROW.get(name, "i8")) for name in _WHOLE] + list(_REST.items()))
+_NARROW = {"walks": "i4", "generations": "i4", "issuers": "i4", "hops": "i4", "kinds": "i1"}
+#: What is kept of a line. Half of a chain is enough to find it: all of it has been computed anew by then.
+_REST = {"seconds": "f8", "chain": "u8", "sender": "i4", "witness": "u8"}
+_LINE = np.dtype([(name, _NARROW.get(name, "i8")) for name in _WHOLE if name != "numbers"] + list(_REST.items()))
 _HASHED = ("times", "seconds", "walks", "generations", "issuers", "steps", "hops", "messages", "probes")
 _NUMBERS = np.dtype([(name, "<f8" if name in _HASHED[:2] else "<i8") for name in _HASHED] + [("w", f"V{WITNESS}")])
 
@@ -43,11 +46,11 @@ class Book:
         self.launched = np.inf  # in seconds since 1970, by the clock of this node
         self.changed = ""  # the first line that is not as it was written
         self.unchained = 0  # lines that an earlier version wrote
-        self._pages: list[NDArray[Any]] = []
+        self._file = TemporaryFile()  # noqa: SIM115 - many small arrays would leave memory in pieces
         self._count, self._head, self._last = 0, b"", 0
         table = network.table.run
-        limits = {"walks": table.tokens - 1, "generations": LINEAGE, "steps": table.steps, "kinds": len(KINDS) - 1}
-        self._limits = dict.fromkeys(_WHOLE, _LARGEST) | limits | {"issuers": len(network.nodes) - 1}
+        self._limits = {"walks": table.tokens - 1, "generations": LINEAGE, "steps": table.steps, "hops": 2**31 - 1}
+        self._limits |= {"kinds": len(KINDS) - 1, "issuers": len(network.nodes) - 1}
         self._most = _MOST * (table.steps + 1) * table.tokens + _MORE
 
     def add(self, page: Any) -> None:
@@ -63,32 +66,34 @@ class Book:
         require(sizes == {count} and all(size == count * one for size, one in data.items()), "a column is cut off")
         require(len(known) == len(page.names) > int(columns["kinds"].max()), "lines of an unknown kind")
         columns["kinds"] = np.array(known)[columns["kinds"]]
-        within = all(int(one.max()) <= self._limits[name] for name, one in columns.items())
+        within = all(int(one.max()) <= self._limits.get(name, _LARGEST) for name, one in columns.items())
         finite = np.isfinite(times + seconds).all() and min(times.min(), seconds.min()) >= 0 and times.max() < _LATEST
         issued = int(columns["issuers"].min()) >= -1
         require(bool(within and finite and issued), "a number that is impossible in this run")
         ascends = (np.diff(columns["numbers"].astype("i8"), prepend=self._last) > 0).all()
         require(bool(ascends), "lines that are not in order")
         lines = np.zeros(count, _LINE)
-        for name, column in (*columns.items(), ("seconds", seconds)):
-            lines[name] = column
-        lines["chain"] = np.frombuffer(page.chains, f"S{CHAIN}")
-        witness = np.frombuffer(page.witnesses, [("sender", "<i8"), ("chain", f"S{CHAIN}")])
-        lines["sender"], lines["witness"] = witness["sender"], witness["chain"]
-        kept = {one.place: self._kept(lines, times, page, one) for one in page.kept}
-        self._follow(lines, times, page, kept)
+        for name in _LINE.names or ():
+            if name in columns:
+                lines[name] = columns[name]
+        lines["seconds"], lines["chain"] = seconds, np.frombuffer(page.chains, "<u8")[::2]
+        witnesses = np.frombuffer(page.witnesses, "<u8").reshape(-1, 3)
+        lines["sender"], lines["witness"] = np.minimum(witnesses[:, 0], 2**31 - 1), witnesses[:, 1]
+        kept = {one.place: self._kept(lines, page, one) for one in page.kept}
+        self._follow(lines, page, kept)
         self.kept.extend(kept.values())
         self.launched = min(self.launched, float((times - seconds).min()))
-        self._pages.append(lines)
-        self._last = int(lines["numbers"][-1])
+        self._last = int(columns["numbers"][-1])
+        self._file.write(lines.tobytes())
 
     def finish(self) -> Book:
         """Itself, with all lines."""
-        self.lines = np.concatenate([self.lines, *self._pages])
-        self._pages.clear()
+        self._file.seek(0)
+        self.lines = np.fromfile(self._file, _LINE)
+        self._file.close()
         return self
 
-    def _kept(self, lines: NDArray[Any], times: NDArray[Any], page: Any, one: Any) -> Line:
+    def _kept(self, lines: NDArray[Any], page: Any, one: Any) -> Line:
         require(one.place < lines.size, "a note on no line")
         line, place, token = lines[one.place], one.place, None
         generation = Generation(int(line["generations"]), int(line["issuers"]))
@@ -98,14 +103,14 @@ class Book:
         key, kind = Key(self.run, int(line["walks"])), KINDS[line["kinds"]]
         counts = (int(line["messages"]), int(line["probes"]), self.node, float(line["seconds"]))
         witness = page.witnesses[WITNESS * place : WITNESS * (place + 1)]
-        return Line(int(line["numbers"]), float(times[place]), key, kind, point, token, one.note, *counts, witness)
+        return Line(page.numbers[place], page.times[place], key, kind, point, token, one.note, *counts, witness)
 
-    def _follow(self, lines: NDArray[Any], times: NDArray[Any], page: Any, kept: dict[int, Line]) -> None:
+    def _follow(self, lines: NDArray[Any], page: Any, kept: dict[int, Line]) -> None:
         """Compute the chain anew: an edit of a line shows there."""
         rows = np.zeros(lines.size, _NUMBERS)
         for name in _HASHED[1:]:
             rows[name] = lines[name]
-        rows["times"], rows["w"] = times, np.frombuffer(page.witnesses, f"V{WITNESS}")
+        rows["times"], rows["w"] = np.asarray(page.times), np.frombuffer(page.witnesses, f"V{WITNESS}")
         data, size, head, chains = rows.tobytes(), rows.itemsize, self._head, page.chains
         words = [f"{self.run}\0{kind}\0\0".encode() for kind in KINDS]
         for place, kind in enumerate(lines["kinds"].tolist()):
@@ -117,7 +122,7 @@ class Book:
             head = chain_of(head, data[size * place : size * (place + 1)], own)
             if head != told:
                 line, whose = lines[place], f"the journal of {name_of(self.network, self.node)} was changed"
-                where = f"line {line['numbers']} (update {line['steps']} of walk {line['walks']})"
+                where = f"line {page.numbers[place]} (update {line['steps']} of walk {line['walks']})"
                 self.changed = self.changed or f"{where} of {whose}"
                 head = told
         self._head = head
@@ -144,7 +149,7 @@ def doubts(network: Network, books: Sequence[Book]) -> list[str]:
             found.append(f"{name}: {book.unchained:,} lines of an earlier version, in which edits do not show")
         missing = 0
         for other in books:
-            told = other.lines[(other.lines["sender"] == book.node) & (other.lines["witness"] != b"")]
+            told = other.lines[(other.lines["sender"] == book.node) & (other.lines["witness"] != 0)]
             missing += int((~np.isin(told["witness"], chains[book.node])).sum())
         if missing:
             why = "it was changed, or its disk is an old one"
@@ -153,14 +158,12 @@ def doubts(network: Network, books: Sequence[Book]) -> list[str]:
 
 
 class Story(NamedTuple):
-    """The history of one token; arrays have the updates from the first, and then where the token is."""
+    """The history of one token."""
 
     key: Key
     end: Line  # with which it finished, or its newest copy
     path: NDArray[np.int32]  # the nodes that made the updates, and its last one; -1 where no journal says so
-    messages: NDArray[np.int64]
-    probes: NDArray[np.int64]
-    seconds: NDArray[np.float64]
+    told: dict[int, tuple[int, int, float]]  # messages, probes and seconds at the updates around marks, and at the end
     kept: dict[int, Line]  # updates whose models the journals kept, by step
     departures: list[tuple[int, int]]  # (step, node) of the moves that ended elsewhere than in a simulation
     reissues: int
@@ -189,45 +192,43 @@ def tell(
 
     `floors` are the newest generations of which nodes have heard, by walk.
     """
-    ends = [line for book in books for line in book.kept if line.key == key and line.kind == "finish" and line.token]
-    ends += [line for line in copies if line.key == key]
+    newer = [line for book in books for line in book.kept if line.key == key and line.kind == "finish" and line.token]
+    newer += [line for line in copies if line.key == key]
     nothing = Line(0, 0.0, key, "nothing", Position(Generation(0, -1), 0, 0), None, "", 0, 0)
-    end = max(ends, key=lambda line: line.point, default=nothing)
+    end = max(newer, key=lambda line: line.point, default=nothing)
     last, newest, made = end.point.step, max(end.point.generation, floors.get(key.walk, end.point.generation)), 0
-    path, times, departures = np.full(last + 1, -1, np.int32), np.zeros(last + 1, np.int64), set[tuple[int, int]]()
-    messages, probes, seconds = (np.zeros(last + 1, kind) for kind in ("i8", "i8", "f8"))
-    counts = {"messages": messages, "probes": probes, "seconds": seconds}
+    path, times, departures = np.full(last + 1, -1, np.int32), np.zeros(last + 1, np.int32), set[tuple[int, int]]()
+    run = network.table.run
+    marks = np.minimum(marks_in(-1, run.steps, run.every, run.steps), last)
+    told = dict[int, tuple[int, int, float]]()
     places = dict[int, NDArray[Any]]()  # of the updates of each node
     for book in books:
-        own = book.lines[book.lines["walks"] == key.walk]
-        marks = own[(own["kinds"] == _REISSUE) | (own["kinds"] == _FINISH)]
-        newest = max(newest, newest, *map(Generation, marks["generations"].tolist(), marks["issuers"].tolist()))
-        made += int((own["kinds"] == _UPDATE).sum())
-        lived = own[_descends(end.token, own)]
-        departures |= {(step - 1, book.node) for step in lived["steps"][lived["kinds"] == _DEPARTURE].tolist()}
-        lived = lived[(lived["kinds"] == _UPDATE) & (lived["steps"] >= 1) & (lived["steps"] <= last)]
-        where = places[book.node] = lived["steps"] - 1
+        lines, own = book.lines, book.lines["walks"] == key.walk
+        ends = lines[own & np.isin(lines["kinds"], (_REISSUE, _FINISH))]
+        newest = max(newest, newest, *map(Generation, ends["generations"].tolist(), ends["issuers"].tolist()))
+        lived, update = own & _descends(end.token, lines), lines["kinds"] == _UPDATE
+        made += int((own & update).sum())
+        departed = lines["steps"][lived & (lines["kinds"] == _DEPARTURE)]
+        departures |= {(step - 1, book.node) for step in departed.tolist()}
+        lived &= update & (lines["steps"] >= 1) & (lines["steps"] <= last)
+        where = places[book.node] = lines["steps"][lived] - 1
         np.add.at(times, where, 1)
         path[where] = book.node
-        for name, column in counts.items():
-            column[where] = lived[name]
-    path[last] = end.node
-    for name, column in counts.items():
-        column[last] = getattr(end, name)
-        np.maximum.accumulate(column, out=column)  # where lines are lost, the counts before
+        shown = lines[lived & np.isin(lines["steps"], (marks, marks + 1))]
+        told.update(zip(shown["steps"].tolist(), shown[["messages", "probes", "seconds"]].tolist(), strict=True))
+    path[last], told[last + 1] = end.node, (end.messages, end.probes, end.seconds)
     gaps = _gaps(network, times[:last], places)
     if newest > end.point.generation and end.token is not None:
         gaps.append(f"generation {newest.number} of {name_of(network, newest.issuer)} is newer than what was found")
-    if last < network.table.run.steps and end.kind == "finish" and end.note != "diverged":
-        gaps.append(f"finished after {last} updates, expected {network.table.run.steps}")
+    if last < run.steps and end.kind == "finish" and end.note != "diverged":
+        gaps.append(f"finished after {last} updates, expected {run.steps}")
     kept = [line for book in books for line in book.kept if line.key == key and line.kind == "update" and line.token]
     models = {line.point.step: line for line in kept if end.token is not None and end.token.descends(line.point)}
     reissues, discarded = len(end.token.lineage) if end.token else 0, made - int((times[:last] > 0).sum())
-    history = (path, messages, probes, seconds, models, sorted(departures))
-    return Story(key, end, *history, reissues, discarded, gaps)
+    return Story(key, end, path, told, models, sorted(departures), reissues, discarded, gaps)
 
 
-def _gaps(network: Network, times: NDArray[np.int64], places: Mapping[int, NDArray[Any]]) -> list[str]:
+def _gaps(network: Network, times: NDArray[np.int32], places: Mapping[int, NDArray[Any]]) -> list[str]:
     """The updates that are in no journal or in several, given how often each was found, and where."""
     found = []
     if lost := ranges(np.flatnonzero(times == 0) + 1):
