@@ -18,6 +18,7 @@ networks = group(
     "freewalk network launch net         start the walks",
     "freewalk network watch net          follow their progress",
     "freewalk network collect net        fetch the models and the record",
+    "freewalk network forget net --run first   remove a run from all nodes",
     "freewalk network down net           stop all nodes",
 )
 app.add_typer(networks, name="network", help="Run a walk between real processes: a network of nodes on this machine.")
@@ -46,11 +47,15 @@ def node() -> None:
 
 
 @networks.command(
-    epilog=examples("freewalk network init my.toml net", 'freewalk network init my.toml net --label "MHLJ" --lease 5')
+    epilog=examples(
+        "freewalk network init my.toml net",
+        'freewalk network init my.toml net --label "MHLJ" --lease 5',
+        "freewalk network init net --upgrade",
+    )
 )
 def init(
     spec: SpecFile,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")],
+    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="Folder to create.", show_default=False)] = None,
     label: Annotated[
         str | None, typer.Option(help="Label of a walk of the spec; not needed if there is only one.")
     ] = None,
@@ -67,17 +72,27 @@ def init(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the network in the folder and everything its nodes have stored.")
     ] = False,
+    upgrade: Annotated[
+        bool,
+        typer.Option("--upgrade", help="Let a network, then the only argument, sign what its nodes say."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Create a folder for every node of a spec (configuration, certificate, key, data) and one for the operator.
 
     A spec can name classes of your own as "module:Name". They are imported, which executes their code.
     """
-    from freewalk.peers.network.init import init as make
+    from freewalk.peers.network import init as setup
 
     tell = None if quiet else terminal.say
+    if upgrade or folder is None:
+        if folder is not None or not upgrade:
+            raise typer.BadParameter("give a spec and a folder, or with --upgrade the folder of a network only")
+        setup.upgrade(spec, tell)
+        terminal.console(quiet).print(f"{spec}: its nodes sign from now on", markup=False, highlight=False)
+        return
     options = {"label": label, "host": host, "first_port": first_port, "plain": plain, "lease": lease, "force": force}
-    made = make(spec, folder, **options, tell=tell)  # type: ignore[arg-type]
+    made = setup.init(spec, folder, **options, tell=tell)  # type: ignore[arg-type]
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -180,10 +195,8 @@ def launch(folder: Folder, run: RunName = "first") -> None:
     from freewalk.peers.operator import collect
 
     network = Network.read(folder, terminal.say)
-    asyncio.run(collect.launch(network, run))
-    many = network.table.run.tokens
-    terminal.say(f"run {run!r}: launched {many} token{'s' * (many != 1)}")
-    terminal.say(f"next  {shlex.join(['freewalk', 'network', 'watch', str(folder)])}")
+    terminal.say(collect.launched(network, run, asyncio.run(collect.launch(network, run))))
+    terminal.say(f"next  {collect.command('watch', folder, run)}")
 
 
 @networks.command(epilog=examples("freewalk network watch net", "freewalk network watch net --json --once"))
@@ -194,7 +207,10 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Poll once and return.")] = False,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> None:
-    """Show the position and progress of each token and which nodes answer, until all tokens have finished."""
+    """Show the position and progress of each token and which nodes answer, until all tokens have finished.
+
+    It also ends if they are collected or lost, or if the run is forgotten.
+    """
     import asyncio
 
     from rich.live import Live
@@ -220,16 +236,68 @@ def watch(
     asyncio.run(look())
 
 
-@networks.command(epilog=examples("freewalk network collect net", "freewalk network collect net --out runs/mine"))
+@networks.command(
+    epilog=examples(
+        "freewalk network collect net",
+        "freewalk network collect net --out runs/mine",
+        "freewalk network collect net --partial",
+    )
+)
 def collect(
     folder: Folder,
     run: RunName = "first",
     out: Annotated[Path | None, typer.Option(help="Folder for the record. Default: DIR/runs/<run>.")] = None,
     wait: Annotated[float | None, typer.Option(help="Seconds to wait for unfinished walks.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Collect what there is, and say what is missing.")] = False,
 ) -> None:
     """Fetch the final models, and assemble the record from the journals of all nodes.
 
     If an update of a surviving token is in no journal, or in two, the command fails and says which.
+    With --partial, what cannot be proved is a gap, and a walk that has not finished gives its newest model.
+    """
+    import asyncio
+
+    from freewalk.peers.network.init import Network
+    from freewalk.peers.operator import collect
+    from freewalk.peers.operator.journal import name_of
+
+    network = Network.read(folder, terminal.say)
+
+    async def bring() -> collect.Collected:
+        if wait is not None:
+            await collect.finished(network, run, wait)
+        return await collect.collect(network, run, partial)
+
+    collected = asyncio.run(bring())
+    record, path = collected.record, (out or folder / "runs" / run) / "record.npz"
+    record.save(path)
+    console, primary = terminal.console(), record.data.attrs["primary"]
+    for row, story in enumerate(collected.stories):
+        ended = (
+            "diverged" if story.end.note == "diverged" else "ended" if story.finished else "not finished, newest model"
+        )
+        words = f"token {row}: {story.updates:,} updates, {ended} at {name_of(network, story.end.node)}"
+        words += f", {story.end.messages:,} messages, {len(story.departures)} departures"
+        if story.reissues:
+            words += f", re-issued {story.reissues} times, {story.discarded:,} updates discarded"
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+    for kind in ("gap", "doubt"):
+        for words in record.provenance.get(f"{kind}s", []):
+            console.print(f"{kind}  {words}", markup=False, highlight=False, soft_wrap=True)
+    value = float(record.data[primary][..., -1].mean())
+    console.print(f"{primary} {value:.4g}; {record.provenance['wire_bytes']:,} bytes on the wire", highlight=False)
+    console.print(f"record  {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+@networks.command(epilog=examples("freewalk network forget net --run second"))
+def forget(
+    folder: Folder,
+    run: Annotated[str, typer.Option("--run", help="Name of the run.")],
+    force: Annotated[bool, typer.Option("--force", help="Forget it even if it is not over.")] = False,
+) -> None:
+    """Remove a run from the disks of all nodes: models, journals and custody. Its name cannot be used again.
+
+    If a node does not answer, the exit status is 1: run the command again when the node is up.
     """
     import asyncio
 
@@ -237,22 +305,10 @@ def collect(
     from freewalk.peers.operator import collect
 
     network = Network.read(folder, terminal.say)
-
-    async def bring() -> collect.Collected:
-        if wait is not None:
-            await collect.finished(network, run, wait)
-        return await collect.collect(network, run)
-
-    collected = asyncio.run(bring())
-    record, path = collected.record, (out or folder / "runs" / run) / "record.npz"
-    record.save(path)
-    console, primary = terminal.console(), record.data.attrs["primary"]
-    for row, story in enumerate(collected.stories):
-        words = f"token {row}: {len(story.updates):,} updates, ended at {network.nodes[story.end.node].name}"
-        words += f", {story.end.messages:,} messages, {len(story.departures)} departures"
-        if story.reissues:
-            words += f", re-issued {story.reissues} times, {story.discarded:,} updates discarded"
-        console.print(words, markup=False, highlight=False, soft_wrap=True)
-    value = float(record.data[primary][..., -1].mean())
-    console.print(f"{primary} {value:.4g}; {record.provenance['wire_bytes']:,} bytes on the wire", highlight=False)
-    console.print(f"record  {path}", markup=False, highlight=False, soft_wrap=True)
+    missed = asyncio.run(collect.forget(network, run, force))
+    for words in missed:
+        terminal.say(words)
+    terminal.say(f"run {run!r}: forgotten at {len(network.nodes) - len(missed)} of {len(network.nodes)} nodes")
+    if missed:
+        terminal.say(f"when all nodes are up: {collect.command('forget', folder, run)}")
+        raise typer.Exit(_PROBLEMS)

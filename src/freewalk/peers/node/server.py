@@ -6,9 +6,10 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from freewalk.errors import PeerError
 from freewalk.peers.network.config import PeerTable
 from freewalk.peers.node.links import HELLO, METHOD, STREAMS, VERSION, Gate
 from freewalk.peers.node.service import Service
-from freewalk.peers.node.store import CHAIN, WITNESS, Line
+from freewalk.peers.node.store import CHAIN, WITNESS
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.messages import Ask, Collect, Forget, Launch, Settings
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload, is_digest
-from freewalk.peers.protocol.token import Key, Position, Stage
+from freewalk.peers.protocol.token import Key, Position, Stage, Token
 from freewalk.peers.protocol.wire import from_point, to_point
 
 log = logging.getLogger("freewalk.peers")
@@ -62,6 +63,7 @@ _MANY = 2**14  # open files, where the system allows it
 _FILES = 256  # reserved for the node itself, however many connect
 _PATIENCE = 60.0  # seconds for the next piece of a model
 _LONGEST = 1024  # bytes of a greeting
+_LONG_PAGE = 2**20  # bytes of a page of the journal, beyond which it is halved
 
 
 @dataclass(frozen=True)
@@ -247,19 +249,24 @@ class Handlers(grpc.GenericRpcHandler):
                 walk = status.walks.add(run=key.run, walk=key.walk, stage=stage.name, peer=stage.peer)
                 walk.floor.CopyFrom(_point(Position(custody.floor, 0, 0)))
                 walk.failure = work.failures.get(key, "") if stage.name == "failed" else ""
+                walk.collected = custody.collected
+                if custody.seen is not None:
+                    walk.seen.CopyFrom(_point(custody.seen))
                 if token is not None:
                     walk.point.CopyFrom(_point(token.point))
                     walk.held, walk.messages, walk.probes = custody.held is not None, token.messages, token.probes
                     walk.finished, walk.diverged = stage.name == "finished", token.diverged
                     walk.digest, walk.size = token.payload.digest, token.payload.size
+                    _descent(walk, token)
             return status
 
     async def journal(self, request: Any, context: Any) -> AsyncIterator[Any]:
         """The journal of a run, many lines at a time."""
         async with self._operator(context):
             await self.at_work.settled()
-            pages = self.at_work.store.pages(request.after, request.run)
-            while (page := await asyncio.to_thread(lambda: _page(next(pages, [])))).numbers:
+            rows = self.at_work.store.rows(request.after, request.run)
+            pages = (page for several in rows for page in _pages(several))
+            while (page := await asyncio.to_thread(next, pages, None)) is not None:
                 yield page
 
     async def fetch(self, request: Any, context: Any) -> AsyncIterator[Any]:
@@ -297,34 +304,50 @@ def hello(name: str, number: int, settings: Settings, known: bool = False) -> by
     return bytes(told.SerializeToString())
 
 
-def _page(lines: Sequence[Line]) -> Any:
-    """Lines of the journal, for the operator."""
-    names = {kind: place for place, kind in enumerate(dict.fromkeys(line.kind for line in lines))}
-    points = [line.point for line in lines]
+def _pages(rows: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Rows of the journal, for the operator: one page, or more if their lineages are long."""
+    page = _page(rows)
+    if page.ByteSize() > _LONG_PAGE and len(rows) > 1:
+        half = len(rows) // 2
+        yield from chain(_pages(rows[:half]), _pages(rows[half:]))
+    else:
+        yield page
+
+
+def _page(rows: Sequence[tuple[Any, ...]]) -> Any:
+    columns = zip(*rows, strict=True)
+    numbers, times, _, walks, kinds, generations, issuers, steps, hops, states, notes, messages, probes, *rest = columns
+    seconds, witnesses, chains = rest
+    names = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
     page = ask.Page(
-        numbers=[line.number for line in lines],
-        times=[line.time for line in lines],
-        walks=[line.key.walk for line in lines],
-        kinds=[names[line.kind] for line in lines],
-        generations=[point.generation.number for point in points],
-        issuers=[point.generation.issuer for point in points],
-        steps=[point.step for point in points],
-        hops=[point.hop for point in points],
-        messages=[line.messages for line in lines],
-        probes=[line.probes for line in lines],
-        seconds=[line.seconds for line in lines],
-        chains=b"".join(line.chain.ljust(CHAIN, b"\0") for line in lines),
-        witnesses=b"".join(line.witness.ljust(WITNESS, b"\0") for line in lines),
+        numbers=numbers,
+        times=times,
+        walks=walks,
+        kinds=[names[kind] for kind in kinds],
+        generations=generations,
+        issuers=issuers,
+        steps=steps,
+        hops=hops,
+        messages=messages,
+        probes=probes,
+        seconds=seconds,
+        chains=b"".join([one.ljust(CHAIN, b"\0") for one in chains]),
+        witnesses=b"".join([one.ljust(WITNESS, b"\0") for one in witnesses]),
         names=list(names),
     )
-    for place, line in enumerate(lines):
-        if line.note or line.token is not None:
-            kept = page.kept.add(place=place, note=line.note)
-            if (token := line.token) is not None:
+    for place, (state, note) in enumerate(zip(states, notes, strict=True)):
+        if note or state is not None:
+            kept = page.kept.add(place=place, note=note)
+            if state is not None:  # a model that is broken is missed when it is fetched
+                token = wire.from_token(wire.pb.Token.FromString(state), Payload)
                 kept.digest, kept.size = token.payload.digest, token.payload.size
-                kept.lineage.extend(_point(point) for point in token.lineage)
-                kept.origin.CopyFrom(_point(Position(token.origin, 0, 0)))
+                _descent(kept, token)
     return page
+
+
+def _descent(told: Any, token: Token) -> None:
+    told.lineage.extend(_point(point) for point in token.lineage)
+    told.origin.CopyFrom(_point(Position(token.origin, 0, 0)))
 
 
 def _point(point: Position) -> Any:

@@ -48,11 +48,21 @@ class Line(NamedTuple):
         """The chain of this line after that of the line before: an edit of either changes it."""
         (generation, issuer), step, hop = self.point
         counts = (self.key.walk, generation, issuer, step, hop, self.messages, self.probes)
+        data = _CHAINED.pack(self.time, self.seconds, *counts)
+        return chain_of(before, data + self.witness.ljust(WITNESS, b"\0"), self.words)
+
+    @property
+    def words(self) -> bytes:
+        """What it says besides its numbers."""
         words = f"{self.key.run}\0{self.kind}\0{self.note}\0"
         if (token := self.token) is not None:
             words += repr((token.payload.digest, token.payload.size, tuple(token.origin), _plain(token.lineage)))
-        data = _CHAINED.pack(self.time, self.seconds, *counts)
-        return blake2b(before + data + self.witness.ljust(WITNESS, b"\0") + words.encode(), digest_size=CHAIN).digest()
+        return words.encode()
+
+
+def chain_of(before: bytes, numbers: bytes, words: bytes) -> bytes:
+    """The chain of a line from its parts, for those who have many lines by columns."""
+    return blake2b(before + numbers + words, digest_size=CHAIN).digest()
 
 
 def _plain(lineage: Sequence[Position]) -> list[tuple[int, ...]]:
@@ -181,15 +191,21 @@ class Store:
 
     def pages(self, after: int = 0, run: str | None = None) -> Iterator[list[Line]]:
         """The same, many lines at a time."""
+        for rows in self.rows(after, run):
+            with self._lock, told(self._path):
+                lines = [self._line(row) for row in rows]
+            yield lines
+
+    def rows(self, after: int = 0, run: str | None = None) -> Iterator[list[tuple[Any, ...]]]:
+        """The same, as they are in the file."""
         while True:
             with self._lock, told(self._path):
                 rows = self._connection.execute(_LINES, {"after": after, "run": run, "most": _PAGE}).fetchall()
-                lines = [self._line(row) for row in rows]
-            if lines:
-                yield lines
-            if len(lines) < _PAGE:
+            if rows:
+                yield rows
+            if len(rows) < _PAGE:
                 return
-            after = lines[-1].number
+            after = rows[-1][0]
 
     def payload(self, digest: str) -> Payload | None:
         """A model that the journal names, or None."""

@@ -1,4 +1,4 @@
-"""Launch the walks of a network, wait for them, and assemble their record from the journals of all nodes.
+"""Launch the walks of a network, wait for them, assemble their record from the journals of all nodes, forget them.
 
 The journals prove that nothing is missing: each update of the lineage that survived is in exactly one of them.
 """
@@ -6,9 +6,9 @@ The journals prove that nothing is missing: each update of the lineage that surv
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,16 +21,25 @@ from freewalk.errors import PeerError
 from freewalk.jobs.phase import marks_in
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.store import Line
-from freewalk.peers.operator.operator import operator_of, whereabouts
+from freewalk.peers.operator.journal import Book, Story, copy_of, doubts, name_of, ranges, tell
+from freewalk.peers.operator.operator import Operator, SilentNode, Whereabouts, operator_of, whereabouts
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Key
+from freewalk.peers.protocol.token import Generation, Key
+from freewalk.peers.protocol.wire import from_point
 from freewalk.run.checkpoint import Continuation
 from freewalk.run.record import Record
 from freewalk.runtimes import Reference, State
 from freewalk.runtimes.reference import ReferenceLearning
 from freewalk.runtimes.step.arrays import Stretch
 
+__all__ = ["collect", "finished", "forget", "launch", "operator_of", "whereabouts"]
 _GLANCE = 0.2  # seconds between polls of a run
+
+
+def command(name: str, folder: Path, run: str, *options: str) -> str:
+    """A command about a run, to be typed next."""
+    about = [] if run == "first" else ["--run", run]
+    return shlex.join(["freewalk", "network", name, str(folder), *about, *options])
 
 
 def keys(network: Network, run: str) -> list[Key]:
@@ -38,14 +47,51 @@ def keys(network: Network, run: str) -> list[Key]:
     return [Key(run, walk) for walk in range(network.table.run.tokens)]
 
 
-async def launch(network: Network, run: str) -> None:
-    """Launch all tokens of a run; those already launched are left alone."""
-    with TemporaryDirectory() as folder:
-        async with operator_of(network) as operator:
-            signatures = network.signatures
+async def launch(network: Network, run: str) -> int:
+    """Launch the tokens of a run of which no node has heard; returns how many."""
+    async with operator_of(network) as operator:
+        statuses, here = await operator.located(run)
+        if forgotten(run, statuses):
+            raise PeerError(f"run {run!r} was forgotten; choose another name: --run {_another(run)}")
+        known, count = {one.key for one in here}, 0
+        signatures = network.signatures
+        with TemporaryDirectory() as folder:
             for key, start, vectors in zip(keys(network, run), network.starts, network.vectors(), strict=True):
-                permit = b"" if signatures is None else signatures.permit(key, start)
-                await operator.launch(start, key, Payload.of(vectors, Path(folder)), permit)
+                if key not in known:
+                    permit = b"" if signatures is None else signatures.permit(key, start)
+                    count += await operator.launch(start, key, Payload.of(vectors, Path(folder)), permit)
+    return count
+
+
+def launched(network: Network, run: str, count: int) -> str:
+    """What a launch has done, in words; a run of which nothing was left to launch is an error."""
+    many = network.table.run.tokens
+    if not count:
+        raise PeerError(f"run {run!r} was launched before; choose another name: --run {_another(run)}")
+    if count < many:
+        return f"run {run!r}: launched {count} of {many} tokens; the others had been launched before"
+    return f"run {run!r}: launched {many} token{'s' * (many != 1)}"
+
+
+def _another(run: str) -> str:
+    return "second" if run == "first" else f"{run}-again"
+
+
+def forgotten(run: str, statuses: dict[int, Any]) -> bool:
+    """Whether any node has been told to forget a run."""
+    return any(status is not None and run in status.forgotten for status in statuses.values())
+
+
+def _unfinished(network: Network, run: str, here: Sequence[Whereabouts]) -> list[str]:
+    """Which walks have not finished, and why."""
+    found = {one.key: one for one in here}
+    words = [
+        f"walk {key.walk} has not been launched" if (one := found.get(key)) is None else one.words(network)
+        for key in keys(network, run)
+        if (one := found.get(key)) is None or not (one.told.finished or one.state == "collected")
+    ]
+    nothing = [f"it has not been launched; start it with: {command('launch', network.folder, run)}"]
+    return words if here else nothing
 
 
 async def finished(network: Network, run: str, patience: float) -> None:
@@ -53,31 +99,40 @@ async def finished(network: Network, run: str, patience: float) -> None:
     until = time.monotonic() + patience
     async with operator_of(network) as operator:
         while True:
-            here = whereabouts(run, await operator.statuses())
+            statuses, here = await operator.located(run)
+            if forgotten(run, statuses):
+                raise PeerError(f"run {run!r} was forgotten")
             for one in here:
-                if one.told.failure:
-                    raise PeerError(f"walk {one.key.walk} is stuck at node {one.node}: {one.told.failure}")
-            waiting = [one.key.walk for one in here if not one.told.finished]
-            if len(here) == network.table.run.tokens and not waiting:
+                if one.told.failure or one.state == "lost":
+                    raise PeerError(one.words(network))
+            if not (waiting := _unfinished(network, run, here)):
                 return
             if time.monotonic() > until:
-                raise PeerError(f"run {run!r} has not finished after {patience:g} s: walks {waiting} are still running")
+                raise PeerError(f"run {run!r} has not finished after {patience:g} s: {'; '.join(waiting)}")
             await asyncio.sleep(_GLANCE)
 
 
-class Story(NamedTuple):
-    """The history of one token."""
+async def forget(network: Network, run: str, force: bool = False) -> list[str]:
+    """Have all nodes forget a run that is over, or any run with `force`; returns why some have not."""
+    async with operator_of(network) as operator:
+        statuses, here = await operator.located(run)
+        again = forgotten(run, statuses)
+        if not (here or again or force):
+            raise PeerError(f"no node that answers knows the run {run!r}; give its name with --run")
+        if walking := [one.words(network) for one in here if not (one.over or again or force)]:
+            remedy = "wait until it has finished, or forget it nevertheless with --force"
+            raise PeerError(f"run {run!r} is not over: {'; '.join(walking)}; {remedy}")
+        calls = (operator.forget(node, run) for node in operator.nodes)
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    return _errors(answers)
 
-    updates: list[Line]  # of the update that led to each step, from step 1
-    end: Line  # with which it finished
-    departures: list[tuple[int, int]]  # (step, node) of the moves that ended elsewhere than in a simulation
-    reissues: int
-    discarded: int  # updates that these re-issues discarded
 
-    @property
-    def path(self) -> list[int]:
-        """The nodes that it visited."""
-        return [*(line.node for line in self.updates), self.end.node]
+def _errors(answers: Sequence[Any]) -> list[str]:
+    """The errors among answers of nodes; others than theirs are raised."""
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, PeerError):
+            raise answer
+    return [str(answer) for answer in answers if isinstance(answer, PeerError)]
 
 
 class Collected(NamedTuple):
@@ -92,98 +147,155 @@ class Collected(NamedTuple):
         return tuple((row, *one) for row, story in enumerate(self.stories) for one in story.departures)
 
 
-async def collect(network: Network, run: str) -> Collected:
-    """Collect a finished run; the nodes may release its tokens afterwards."""
-    steps = network.table.run.steps
+async def collect(network: Network, run: str, partial: bool = False) -> Collected:
+    """Collect a finished run; the nodes may release its tokens afterwards.
+
+    `partial` collects what there is: "gaps" in the provenance says what is missing. "doubts" prevent nothing.
+    """
     async with operator_of(network) as operator:
-        journals = await asyncio.gather(*(operator.journal(node.number, run) for node in network.nodes))
-        lines = [line for journal in journals for line in journal]
-        stories = [tell(key, lines, steps) for key in keys(network, run)]
+        calls = asyncio.gather(*(operator.journal(node, run) for node in operator.nodes), return_exceptions=True)
+        (statuses, here), answers = await asyncio.gather(operator.located(run), calls)
+        errors, books = _errors(answers), [answer for answer in answers if isinstance(answer, Book)]
+        silent = [str(answer) for answer in answers if isinstance(answer, SilentNode)]
+        copies = _copies(run, statuses) if partial else []
+        floors = _floors(run, statuses)
+        stories = [tell(network, key, books, copies, floors) for key in keys(network, run)]
+        gaps = [error for error in errors if partial or error not in silent]
+        gaps += [book.changed for book in books if book.changed]
+        gaps += [f"walk {story.key.walk}: {gap}" for story in stories for gap in story.gaps]
+        gaps += [_missing(network, story, here) for story in stories if not story.finished]
+        if gaps and not partial:
+            offer = f"`{command('collect', network.folder, run, '--partial')}`"
+            raise PeerError(f"run {run!r}: {'; '.join([*gaps, *silent])}; {offer} collects what there is")
         with TemporaryDirectory() as folder:
-            updates = [line for story in stories for line in story.updates]
-            models = {}  # that the journals kept at the marks
-            for line, kept in ((line, line.token.payload) for line in updates if line.token is not None):
-                payload = await operator.fetch(line.node, kept.digest, kept.size, Path(folder))
-                models[line] = {name: np.array(vector) for name, vector in payload.arrays().items()}
-            launched = min(line.time - line.seconds for line in lines)
-            collected = Collected(_record(network, stories, launched, models), stories)
-        statuses = await operator.statuses()
-        sent = sum(status.sent[run] for status in statuses.values() if status is not None)
-        collected.record.provenance["wire_bytes"] = int(sent)
-        for key, story in zip(keys(network, run), stories, strict=True):
-            await operator.collect(story.end.node, key, story.end.point)
-    return collected
+            models = [await _models(operator, story, Path(folder), gaps if partial else None) for story in stories]
+        doubtful = [f"{one}; what it did, and sent, is not known here" for one in silent]
+        if all(story.finished for story in stories):  # lines of a run under way come while others are read
+            doubtful += doubts(network, books)
+        started = min((book.launched for book in books), default=np.inf)
+        answered = [book.node for book in books]
+        del answers, calls, books  # a million lines take as much memory as the record of their run
+        record = _record(network, stories, started if np.isfinite(started) else time.time(), models)
+        sent = sum(int(status.sent.get(run, 0)) for status in statuses.values() if status is not None)
+        record.provenance |= {"wire_bytes": sent, "doubts": doubtful} | ({"gaps": gaps} if partial else {})
+        await asyncio.gather(*(_release(operator, node, stories) for node in answered))
+    return Collected(record, stories)
 
 
-def tell(key: Key, lines: Iterable[Line], steps: int) -> Story:
-    """The history of one token from the journals, checked: no update of its lineage was lost or made twice."""
-    own = [line for line in lines if line.key == key]
-    ends = [line for line in own if line.kind == "finish"]
-    if not ends:
-        raise PeerError(f"walk {key.walk} of run {key.run} has not finished")
-    end = max(ends, key=lambda line: line.point)
-    newest = max(line.point.generation for line in own if line.kind in ("re-issue", "finish"))
-    if newest != end.point.generation or end.token is None:
-        why = f"generation {newest.number} of node {newest.issuer} is still running"
-        raise PeerError(f"walk {key.walk} of run {key.run} has not finished: {why}")
-    lived = [line for line in own if end.token.descends(line.point)]
-    by_step: dict[int, list[Line]] = defaultdict(list)
-    for line in lived:
-        if line.kind == "update":
-            by_step[line.point.step].append(line)
-    last = end.point.step
-    for step in range(1, last + 1):
-        if len(by_step[step]) != 1:
-            found = ", ".join(str(line.node) for line in by_step[step]) or "none"
-            raise PeerError(f"walk {key.walk}: update {step} should be in one journal, found it in {found}")
-    if last < steps and end.note != "diverged":
-        raise PeerError(f"walk {key.walk}: finished after {last} updates, expected {steps}")
-    discarded = sum(line.kind == "update" for line in own) - last
-    departures = sorted({(line.point.step - 1, line.node) for line in lived if line.kind == "departure"})
-    return Story([by_step[step][0] for step in range(1, last + 1)], end, departures, len(end.token.lineage), discarded)
+async def _release(operator: Operator, node: int, stories: Sequence[Story]) -> None:
+    """Tell a node which tokens are safe here, if it still answers."""
+    try:
+        for story in stories:
+            if story.finished:
+                await operator.collect(node, story.key, story.end.point)
+    except PeerError:
+        pass
+
+
+def _copies(run: str, statuses: dict[int, Any]) -> list[Line]:
+    """The tokens that nodes hold, and their copies of those that they have lent."""
+    found = []
+    for node, status in statuses.items():
+        for walk in () if status is None else status.walks:
+            if walk.run == run and walk.HasField("point"):
+                token, note = copy_of(from_point(walk.point), walk), "diverged" if walk.diverged else ""
+                counts, key = (walk.messages, walk.probes), Key(run, walk.walk)
+                found.append(Line(0, 0.0, key, "copy", token.point, token, note, *counts, node))
+    return found
+
+
+def _floors(run: str, statuses: dict[int, Any]) -> dict[int, Generation]:
+    """The newest generation of each walk of which a node has heard."""
+    found: dict[int, Generation] = {}
+    for status in statuses.values():
+        for walk in () if status is None else status.walks:
+            if walk.run == run:
+                floor = from_point(walk.floor).generation
+                found[walk.walk] = max(floor, found.get(walk.walk, floor))
+    return found
+
+
+def _missing(network: Network, story: Story, here: Sequence[Whereabouts]) -> str:
+    """Why a walk has no final model, and which one there is."""
+    words = [one.words(network) for one in here if one.key == story.key] or ["no node that answers has heard of it"]
+    said = f"walk {story.key.walk} of run {story.key.run} has not finished: {words[0]}"
+    if story.end.token is None:
+        return said
+    which = f"after update {story.updates:,}, from {name_of(network, story.end.node)}, and not the final one"
+    return f"{said}; the model here is that {which}"
+
+
+async def _models(operator: Operator, story: Story, folder: Path, gaps: list[str] | None) -> dict[int, Any]:
+    """The vectors of a token at the marks, and at its end, by step; those that cannot be had are gaps."""
+    table, found, lost = operator.network.table.run, dict[int, Any](), list[int]()
+    marks = marks_in(-1, table.steps, table.every, table.steps)
+    for step in sorted({min(mark, story.updates) for mark in marks.tolist()} - {0}):
+        last = step == story.updates
+        lines = [*([story.kept[step]] if step in story.kept else []), *([story.end] if last else [])]
+        for line in lines:
+            if line.token is None:
+                continue
+            asked = (line.node, line.token.payload.digest, line.token.payload.size, folder)
+            try:
+                vectors = await operator.fetch(*asked, diverged=last and story.end.note == "diverged")
+            except PeerError:
+                if gaps is None:
+                    raise
+                continue
+            found[step] = {name: np.array(vector) for name, vector in vectors.items()}
+            break
+        else:
+            lost.append(step)
+    if lost:
+        words = f"walk {story.key.walk}: the models after {ranges(np.array(lost))} are lost, and their measures are NaN"
+        if gaps is None:
+            raise PeerError(words)
+        gaps.append(words)
+    return found
 
 
 def _record(
-    network: Network, stories: Sequence[Story], launched: float, models: Mapping[Line, Mapping[str, NDArray[Any]]]
+    network: Network, stories: Sequence[Story], launched: float, models: Sequence[dict[int, dict[str, NDArray[Any]]]]
 ) -> Record:
     """Measure the models that the journals kept, and assemble the record; `launched` in seconds since 1970."""
     task = network.task
     job, rule, steps, every = task.job, task.rule, task.start.steps, task.start.every
-    starts = np.array([story.path[0] for story in stories], dtype=np.int32)
+    starts = np.array(network.starts, dtype=np.int32)
     state = State.begin(job, starts, task.models.astype(job.precision), steps, np.arange(len(stories), dtype=np.int64))
     marks = marks_in(-1, steps, every, steps)
     learning = ReferenceLearning(job, task.objective, state, job.passage(0, steps, marks))
     whole = Stretch(first=0, last=state.rows, start=0, stop=steps, mark=0)
     counts = {name: np.zeros((state.rows, marks.size), dtype=np.int64) for name in ("messages", "probes")}
-    seconds = np.zeros((state.rows, marks.size))
+    seconds, unknown = np.zeros((state.rows, marks.size)), np.zeros((state.walks, marks.size), dtype=bool)
     for place, mark in enumerate(marks.tolist()):
         for row, story in enumerate(stories):
-            at = min(mark, len(story.updates))
-            if at > 0:
-                vectors = models[story.updates[at - 1]]
+            at = min(mark, story.updates)
+            if (vectors := models[row].get(at)) is not None:
                 state.models[row] = vectors["x"]
                 for index, name in enumerate(rule.carries):
                     state.carried[index, row] = vectors[name]
-                seconds[row, place] = story.updates[at - 1].seconds
-            after = story.updates[at] if at < len(story.updates) else story.end
-            for name, values in counts.items():
-                values[row, place] = getattr(after, name) if mark > 0 else 0
+            lost = (at > 0 and vectors is None) or (mark > at and not story.finished)
+            unknown[row // state.tokens, place] |= lost
+            if mark > 0:  # where lines are lost, the counts before
+                after, now = story.told.get(at + 1), story.told.get(at)
+                before = seconds[row, place - 1], *(values[row, place - 1] for values in counts.values())
+                seconds[row, place] = now[2] if now else before[0]
+                for value, values in zip(after or before[1:], counts.values(), strict=False):
+                    values[row, place] = value
         learning.measure(whole._replace(mark=place))
-    for row, story in enumerate(stories):
-        path = story.path + [story.end.node] * (steps + 1 - len(story.path))
-        state.paths[row], state.nodes[row] = path, path[-1]
-        np.add.at(state.visits[0 if state.visits_are_summed else row], story.path[:-1], 1)
-        state.messages[row], state.probes[row] = story.end.messages, story.end.probes
+    _trace(state, stories)
     state.step = steps
     run = Continuation(job, state, steps, every, Reference())
     summed = {name: state.summed(values) for name, values in counts.items()}
     sent = state.bytes_sent(job, summed["messages"], summed["probes"])
     run.measures = {name: [values] for name, values in {**summed, "bytes": sent, **learning.measures}.items()}
-    run.started = datetime.fromtimestamp(launched, UTC).isoformat(timespec="seconds")
-    run.seconds = max(story.end.seconds for story in stories)
+    run.started = datetime.fromtimestamp(max(launched, 0.0), UTC).isoformat(timespec="seconds")
+    run.seconds = max(story.told[story.updates + 1][2] for story in stories)
     latest = seconds.reshape(state.walks, state.tokens, -1).max(axis=1)
     attrs = {"long_name": "time since the launch", "units": "s"}
     data = run.data().assign(seconds=(("walk", "step"), latest, attrs))
+    for name in learning.measures:
+        data[name].values[unknown] = np.nan
     provenance = run.story() | {
         "runtime": "peers",
         "departures": [[row, *one] for row, story in enumerate(stories) for one in story.departures],
@@ -191,3 +303,13 @@ def _record(
         "discarded_updates": sum(story.discarded for story in stories),
     }
     return Record(data, provenance, graph=task.kernel.graph)
+
+
+def _trace(state: State, stories: Sequence[Story]) -> None:
+    """Where the tokens have been: -1 where nobody knows."""
+    for row, story in enumerate(stories):
+        state.paths[row], state.nodes[row] = story.end.node if story.finished else -1, story.end.node
+        state.paths[row, : story.path.size] = story.path
+        known = story.path[:-1][story.path[:-1] >= 0]
+        np.add.at(state.visits[0 if state.visits_are_summed else row], known, 1)
+        state.messages[row], state.probes[row] = story.end.messages, story.end.probes

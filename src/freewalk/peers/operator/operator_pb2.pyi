@@ -47,7 +47,7 @@ class Ask(_message.Message):
     def __init__(self) -> None: ...
 
 class Walk(_message.Message):
-    __slots__ = ("run", "walk", "stage", "held", "point", "floor", "finished", "diverged", "messages", "probes", "peer", "failure", "digest", "size")
+    __slots__ = ("run", "walk", "stage", "held", "point", "floor", "finished", "diverged", "messages", "probes", "peer", "failure", "digest", "size", "origin", "lineage", "seen", "collected")
     RUN_FIELD_NUMBER: _ClassVar[int]
     WALK_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +62,10 @@ class Walk(_message.Message):
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    LINEAGE_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    COLLECTED_FIELD_NUMBER: _ClassVar[int]
     run: str
     walk: int
     stage: str
@@ -76,7 +80,11 @@ class Walk(_message.Message):
     failure: str
     digest: str
     size: int
-    def __init__(self, run: _Optional[str] = ..., walk: _Optional[int] = ..., stage: _Optional[str] = ..., held: bool = ..., point: _Optional[_Union[Point, _Mapping]] = ..., floor: _Optional[_Union[Point, _Mapping]] = ..., finished: bool = ..., diverged: bool = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., peer: _Optional[int] = ..., failure: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
+    origin: Point
+    lineage: _containers.RepeatedCompositeFieldContainer[Point]
+    seen: Point
+    collected: bool
+    def __init__(self, run: _Optional[str] = ..., walk: _Optional[int] = ..., stage: _Optional[str] = ..., held: bool = ..., point: _Optional[_Union[Point, _Mapping]] = ..., floor: _Optional[_Union[Point, _Mapping]] = ..., finished: bool = ..., diverged: bool = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., peer: _Optional[int] = ..., failure: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., origin: _Optional[_Union[Point, _Mapping]] = ..., lineage: _Optional[_Iterable[_Union[Point, _Mapping]]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., collected: bool = ...) -> None: ...
 
 class Edge(_message.Message):
     __slots__ = ("number", "up", "sent")

@@ -7,16 +7,20 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from freewalk.errors import PeerError
 from freewalk.objectives.objective import measured
 from freewalk.peers.network.init import Network
-from freewalk.peers.operator.operator import Operator, Whereabouts, whereabouts
+from freewalk.peers.operator.collect import forgotten
+from freewalk.peers.operator.operator import Operator, Whereabouts
 from freewalk.peers.protocol.payload import SMALL
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _SHOWN = 8  # silent nodes listed by name
+_SAID = {"moving": "on its way", "collected": "collected", "silent": "no answer", "lost": "nowhere"}
 
 
 class Glance(NamedTuple):
@@ -25,29 +29,30 @@ class Glance(NamedTuple):
     tokens: list[Whereabouts]
     measures: dict[int, float]  # the primary measure of each token's model, by walk, if the model is small enough
     statuses: dict[int, Any]  # of each node, or None
+    forgotten: bool = False  # whether a node was told to forget it
 
     @property
     def over(self) -> bool:
-        """Whether all tokens found have finished or cannot continue."""
-        return bool(self.tokens) and all(one.told.finished or one.told.failure for one in self.tokens)
+        """Whether all tokens found have finished, are collected or lost, or cannot continue."""
+        return self.forgotten or (bool(self.tokens) and all(one.over for one in self.tokens))
 
 
 async def glance(operator: Operator, network: Network, run: str) -> Glance:
     """Get the status of a run."""
-    statuses = await operator.statuses()
-    tokens = whereabouts(run, statuses)
+    statuses, tokens = await operator.located(run)
     measures = {}
     for one in tokens:
         if one.node is not None and 0 < one.told.size <= SMALL:
             try:
-                fetched = await operator.fetch(one.node, one.told.digest, one.told.size, Path(gettempdir()))
-                vectors = fetched.arrays()
-            except PeerError:  # it has moved in the meantime
+                asked = (one.node, one.told.digest, one.told.size, Path(gettempdir()), one.told.diverged)
+                vectors = await operator.fetch(*asked)
+            except PeerError:  # it has moved in the meantime, or is not what was announced
                 continue
             objective = network.task.objective
-            values = measured(objective, vectors[network.task.rule.reports])
+            with np.errstate(all="ignore"):
+                values = measured(objective, vectors[network.task.rule.reports])
             measures[one.key.walk] = float(values[objective.primary])
-    return Glance(tokens, measures, statuses)
+    return Glance(tokens, measures, statuses, forgotten(run, statuses))
 
 
 def as_json(network: Network, run: str, seen: Glance) -> str:
@@ -58,6 +63,7 @@ def as_json(network: Network, run: str, seen: Glance) -> str:
             "walk": one.key.walk,
             "node": None if one.node is None else network.nodes[one.node].name,
             "stage": one.told.stage,
+            "state": one.state,
             "updates": one.point.step,
             "generation": one.point.generation.number,
             **{name: getattr(one.told, name) for name in ("messages", "probes", "finished", "diverged")},
@@ -97,11 +103,12 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
     for head in ("token", "at", "doing", "updates", "messages", "probes", primary, "re-issued"):
         shown.add_column(head, justify="left" if head in ("at", "doing") else "right")
     for one in seen.tokens:
-        value = seen.measures.get(one.key.walk)
+        value, held = seen.measures.get(one.key.walk), one.node is not None
+        doing = one.told.failure or ("diverged" if one.told.diverged else one.told.stage)
         shown.add_row(
             str(one.key.walk),
-            "no answer" if one.node is None else network.nodes[one.node].name,
-            one.told.failure or ("diverged" if one.told.diverged else one.told.stage),
+            network.nodes[one.last].name if held else _SAID[one.state],
+            Text(doing if held else ""),
             f"{one.point.step:,} of {steps:,}",
             f"{one.told.messages:,}",
             f"{one.told.probes:,}",
@@ -116,7 +123,9 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
     closed = [f"{network.nodes[node].name} accepts no tokens: {one.closed}" for node, one in up.items() if one.closed]
     others = f" (and {len(closed) - 1} more)" if len(closed) > 1 else ""
     words = {
-        f"run {run!r} has not been launched": not seen.tokens,
+        f"run {run!r} was forgotten": seen.forgotten,
+        f"run {run!r} has not been launched": not (seen.tokens or seen.forgotten),
+        **{one.words(network): one.state == "lost" for one in seen.tokens},
         f"{len(up)} of {len(seen.statuses)} nodes answer": True,
         f"silent: {', '.join(down[:_SHOWN])}{hidden}": down,
         f"{broken} links down": broken,
