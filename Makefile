@@ -25,12 +25,14 @@ test: lint
 test-long: $(READY)
 	@$(PYTEST) -m long
 
-# What takes an hour: kills at every single write, a million schedules of the protocol, and storms over networks of processes.
+# What takes an hour: kills at every single write, a million schedules of the protocol, and storms over networks of processes:
+# 400 kills, links that are cut, nodes that are stopped, disks that are lost or old, and a neighbour that lies.
 soak: $(READY)
 	@$(PYTEST) -m soak
 	@$(BIN)/python tests/robustness/schedules.py 1000000
 	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200 --seed 1
-	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200 --seed 2 --tokens 3 --sag
+	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 100 --seed 2 --tokens 3 --sag --liar
+	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 100 --seed 3 --tokens 2 --liar --disks 20
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda
