@@ -6,10 +6,13 @@
 import argparse
 import os
 import random as randomness
+import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1] / "peers"))  # where pytest does not do it
 from world import Violation, World
 
 import freewalk as fw

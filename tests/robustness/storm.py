@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import tomlkit
+
+sys.path.append(str(Path(__file__).parents[1] / "peers"))  # where pytest does not do it
 from attackers import lies, sent
 from networks import MHLJ, assert_same, repeated, written
 

@@ -1,11 +1,18 @@
 """A storm over a small network of processes: twenty runs, each with its own faults, and nothing is lost."""
 
 import asyncio
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
+import pytest
 from networks import written
 from storm import SAG, cables, down, times, up, weather
+
+import freewalk as fw
 
 
 async def _storms(network, seeds, kills, pause):
@@ -29,3 +36,12 @@ def test_twenty_storms(tmp_path):
     counts = asyncio.run(_storms(network, range(20), kills=4, pause=0.08))
     assert counts["kills"] >= 40
     assert counts["aimed"] >= counts["kills"] / 2
+
+
+@pytest.mark.parametrize("script", ["storm.py", "schedules.py"])
+def test_the_long_versions_start(script):
+    """As `make soak` starts them, which nobody does every day."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PYTHONPATH"] = str(Path(fw.__file__).parents[1])
+    command = [sys.executable, str(Path(__file__).with_name(script)), "--help"]
+    assert "usage" in subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
