@@ -38,6 +38,7 @@ from freewalk.peers.node.data import Updater
 from freewalk.peers.node.server import Identity
 from freewalk.peers.node.store import Store
 from freewalk.peers.operator import collect
+from freewalk.peers.operator.journal import KINDS
 from freewalk.peers.protocol.messages import Compute, Journal, Save
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token
@@ -156,17 +157,17 @@ async def hand_over(network: Network, processes: list[int], size: int) -> Measur
                 await asyncio.sleep(0.2)
                 here = collect.whereabouts("first", await operator.statuses())
             cpu, memory = sum(map(spent, processes)) - cpu, resident(other, "VmHWM") - memory
-            lines = [line for node in (0, 1) for line in await operator.journal(node, KEY.run)]
-    lines = sorted((line for line in lines if line.kind in ("update", "finish")), key=lambda line: line.point)
+            lines = np.concatenate([(await operator.journal(node, KEY.run)).lines for node in (0, 1)])
+    lines = np.sort(lines[np.isin(lines["kinds"], [KINDS.index("update"), KINDS.index("finish")])], order="seconds")
     span = max(1, len(lines) // PARTS)
     best = max(rate(*lines[first : first + span + 1 : span]) for first in range(0, len(lines) - span, span))
-    hops = lines[-1].messages - lines[0].messages
+    hops = int(lines[-1]["messages"] - lines[0]["messages"])
     return Measured(hops, best, rate(lines[0], lines[-1]), cpu / hops, memory)
 
 
 def rate(before, after) -> float:
     """Hops a second between two lines of the journals."""
-    return (after.messages - before.messages) / (after.time - before.time)
+    return float((after["messages"] - before["messages"]) / (after["seconds"] - before["seconds"]))
 
 
 def spent(process: int) -> float:
