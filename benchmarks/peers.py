@@ -38,7 +38,7 @@ from freewalk.peers.node.data import Updater
 from freewalk.peers.node.server import Identity
 from freewalk.peers.node.store import Store
 from freewalk.peers.operator import collect
-from freewalk.peers.operator.journal import KINDS
+from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol.messages import Compute, Journal, Save
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token
@@ -157,17 +157,19 @@ async def hand_over(network: Network, processes: list[int], size: int) -> Measur
                 await asyncio.sleep(0.2)
                 here = collect.whereabouts("first", await operator.statuses())
             cpu, memory = sum(map(spent, processes)) - cpu, resident(other, "VmHWM") - memory
-            lines = np.concatenate([(await operator.journal(node, KEY.run)).lines for node in (0, 1)])
-    lines = np.sort(lines[np.isin(lines["kinds"], [KINDS.index("update"), KINDS.index("finish")])], order="seconds")
+            calls = [operator._call(node, "Journal", ask.Lines(run=KEY.run)) for node in (0, 1)]
+            pages = [page for call in calls async for page in call]
+    # One clock for both nodes; the age of a token leaves out what a message takes.
+    lines = sorted((time, messages) for page in pages for time, messages in zip(page.times, page.messages, strict=True))
     span = max(1, len(lines) // PARTS)
     best = max(rate(*lines[first : first + span + 1 : span]) for first in range(0, len(lines) - span, span))
-    hops = int(lines[-1]["messages"] - lines[0]["messages"])
+    hops = lines[-1][1] - lines[0][1]
     return Measured(hops, best, rate(lines[0], lines[-1]), cpu / hops, memory)
 
 
 def rate(before, after) -> float:
     """Hops a second between two lines of the journals."""
-    return float((after["messages"] - before["messages"]) / (after["seconds"] - before["seconds"]))
+    return (after[1] - before[1]) / (after[0] - before[0])
 
 
 def spent(process: int) -> float:
