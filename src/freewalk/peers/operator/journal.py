@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +38,14 @@ _NUMBERS = np.dtype([(name, "<f8" if name in _HASHED[:2] else "<i8") for name in
 class Book:
     """The journal of a node for one run, by columns: nothing that it says is believed without a look."""
 
-    def __init__(self, network: Network, node: int, run: str) -> None:
+    def __init__(self, network: Network, node: int, run: str, file: IO[bytes]) -> None:
         self.network, self.node, self.run = network, node, run
+        self._file = file  # for the columns: many small arrays would leave memory in pieces
         self.lines = np.zeros(0, _LINE)
         self.kept: list[Line] = []  # with a note or a model
         self.launched = np.inf  # in seconds since 1970, by the clock of this node
         self.changed = ""  # the first line that is not as it was written
         self.unchained = 0  # lines that an earlier version wrote
-        self._file = TemporaryFile()  # noqa: SIM115 - many small arrays would leave memory in pieces
         self._count, self._head, self._last = 0, b"", 0
         table = network.table.run
         self._limits = {"walks": table.tokens - 1, "generations": LINEAGE, "steps": table.steps, "hops": 2**31 - 1}
@@ -90,7 +89,6 @@ class Book:
         """Itself, with all lines."""
         self._file.seek(0)
         self.lines = np.fromfile(self._file, _LINE)
-        self._file.close()
         return self
 
     def _kept(self, lines: NDArray[Any], page: Any, one: Any) -> Line:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple, Self
 
 import grpc
@@ -148,8 +149,8 @@ class Operator:
 
     async def journal(self, node: int, run: str) -> Book:
         """The lines of a run in the journal of a node; models that they keep are only announced."""
-        book = Book(self.network, node, run)
-        with self._reaching(node):
+        with self._reaching(node), TemporaryFile() as file:
+            book = Book(self.network, node, run, file)
             async for page in self._parts(self._call(node, "Journal", ask.Lines(run=run)), _PATIENCE, _LONGEST):
                 book.add(page)
             return book.finish()
