@@ -28,6 +28,7 @@ from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Generation, Key, Position, Token
+from freewalk.report.page import section
 
 KEY = Key("first", 0)
 STEPS, EVERY = 60, 20
@@ -447,8 +448,8 @@ def test_a_lost_disk_leaves_gaps_with_names(network):
     np.testing.assert_array_equal(loss[known], whole.record.data.loss.values[0][known])
     assert not found.record.data.diverged.any()
     assert (np.diff(found.record.data.messages.values[0]) >= 0).all()
-    again = network.folder / "record.npz"
-    found.record.save(again)
+    found.record.save(network.folder / "record.npz")
+    assert section._kept(found.record.data)[0].tolist() == path[: first - 1].tolist()
 
 
 def test_an_update_in_two_journals(network, monkeypatch):
