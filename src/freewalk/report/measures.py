@@ -338,11 +338,12 @@ def visits_of(part: "xarray.Dataset") -> Floats:
 
 
 def paths_of(part: "xarray.Dataset") -> Floats:
-    """The nodes on the kept paths of a design, one row per path; NaN after the end of an interrupted path.
+    """The nodes on the kept paths of a design, one row per path; NaN after an interruption, or what is not known.
 
     There may be none: in a record of several designs, one that kept fewer paths is padded with NaN.
     """
     nodes = np.asarray(part.path.transpose("kept", "time").values, dtype=np.float64)
+    nodes[np.maximum.accumulate(nodes == -1, axis=1)] = np.nan  # a journal of peers is lost
     if not (np.isnan(nodes) | ((nodes >= 0) & (nodes < part.sizes["node"]) & (nodes == np.floor(nodes)))).all():
         raise RecordError(f"report: a path in the record leaves the nodes from 0 to {part.sizes['node'] - 1}")
     return nodes[~np.isnan(nodes).all(axis=1)]

@@ -153,8 +153,9 @@ async def collect(network: Network, run: str, partial: bool = False) -> Collecte
     `partial` collects what there is: "gaps" in the provenance says what is missing. "doubts" prevent nothing.
     """
     async with operator_of(network) as operator:
-        calls = asyncio.gather(*(operator.journal(node, run) for node in operator.nodes), return_exceptions=True)
-        (statuses, here), answers = await asyncio.gather(operator.located(run), calls)
+        statuses, here = await operator.located(run)  # first: the journals then have all updates of these tokens
+        calls = (operator.journal(node, run) for node in operator.nodes)
+        answers = await asyncio.gather(*calls, return_exceptions=True)
         errors, books = _errors(answers), [answer for answer in answers if isinstance(answer, Book)]
         silent = [str(answer) for answer in answers if isinstance(answer, SilentNode)]
         copies = _copies(run, statuses) if partial else []
