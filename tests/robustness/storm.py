@@ -144,7 +144,10 @@ class Storm:
                 return
             near = self.aim(run, statuses) or near
             if self.counts["disks"] < self.disks * self.counts["kills"] / kills:
-                await asyncio.to_thread(self.take, self.rng.choice(near or [0]))
+                anybody = range(len(self.network.nodes))  # if both copies of a token were taken, little would follow
+                await asyncio.to_thread(
+                    self.take, self.rng.choice(near if near and self.rng.random() < 0.3 else anybody)
+                )
             await self.strike(near)
 
     def aim(self, run, statuses):
@@ -314,7 +317,9 @@ async def reported(network, run, storm, patience):
     missing = {(row, step) for row, step in missing if step <= steps[row]}
     assert missing <= storm.lost, missing - storm.lost
     assert bool(missing) <= bool(collected.record.provenance["gaps"])
-    storm.counts.update(missing=len(missing), gaps=len(collected.record.provenance["gaps"]))
+    storm.counts.update(
+        missing=len(missing), gaps=len(collected.record.provenance["gaps"]), updates=sum(steps.values())
+    )
     return storm.counts
 
 
