@@ -561,7 +561,7 @@ def test_plain_connections(template, tmp_path):
             async with Identity("stranger").channel(known(network)) as channel:
                 assert await sent(channel, []) == DENIED
             known_before = len((await operator_status(network)).walks)
-            lies = [say.Known(Key("invented", walk), Generation(1, NEIGHBOUR)) for walk in range(3000)]
+            lies = [say.Known(Key(f"invented-{run}", 0), Generation(1, NEIGHBOUR)) for run in range(3000)]
             assert await by_neighbour(network, map(wire.encode, lies)) == grpc.StatusCode.OK
             assert len((await operator_status(network)).walks) == known_before + service._WALKS
 
