@@ -75,7 +75,7 @@ def lies(network, liar, key, points):
         yield from (say.Release(key, one, digest) for one in later for digest in ("", "00" * 32))
         yield from (say.Received(key, one) for one in later[1:])
     for number in range(20):
-        invented = Key("invented", number)
+        invented = Key(f"invented-{number}", 0)
         generation = Generation(1, liar)
         yield say.Known(invented, generation, Warrant(own.permit(invented, liar), own.sign(invented, generation)))
         yield say.Coming(invented, Position(Generation(0, liar), 1, 1))
