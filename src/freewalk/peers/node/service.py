@@ -131,10 +131,11 @@ class Service:
             self._do(self.node.handle(event))
             return
         (sender, message), known = event, len(self.node.custody)
-        full = self._learnt[sender] >= _WALKS and message.key not in self.node.custody
+        full = message.key not in self.node.custody and self._learnt[sender] >= _WALKS
         actions = [] if full else self.node.handle(event)
         self._do(actions)
-        self._learnt[sender] += len(self.node.custody) - known
+        if len(self.node.custody) > known:
+            self._learnt[sender] += 1
         if full or (not actions and not self.node.believes(message)):
             self.refused += 1
             words = "refused what node %d sent: a %s that is not true, or not signed as it must be, or a walk too many"

@@ -301,7 +301,7 @@ class Node:
             custody = self._remembered(custody, token, event.stored)
         self._save(event.key, custody._replace(token=token, seen=point))
         marked = point.step % self.settings.every == 0 or self._over(token._replace(due=True))
-        self._note(event.key, "update", token._replace(witness=came), keep=marked)
+        self._note(event.key, "update", token, keep=marked, witness=came)
         self._proceed(event.key)
 
     def _on_raised(self, event: say.Raised) -> None:
@@ -735,11 +735,13 @@ class Node:
         self.custody[key] = custody
         self._do(say.Save(key, custody))
 
-    def _note(self, key: Key, kind: str, token: Token, note: str = "", keep: bool = False) -> None:
+    def _note(
+        self, key: Key, kind: str, token: Token, note: str = "", keep: bool = False, witness: bytes = b""
+    ) -> None:
         """Add a line to the journal; with `keep`, including the model."""
         kept = token if keep else None
         counts = (token.messages, token.probes)
-        self._do(say.Journal(key, kind, token.point, kept, note, *counts, token.began, token.witness))
+        self._do(say.Journal(key, kind, token.point, kept, note, *counts, token.began, witness))
 
     def _do(self, action: Action) -> None:
         self._actions.append(action)
