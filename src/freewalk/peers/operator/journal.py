@@ -156,6 +156,14 @@ class Story(NamedTuple):
         """Whether it made all its updates, or diverged."""
         return self.end.kind == "finish"
 
+    def words(self, network: Network) -> str:
+        """How it ended, in words."""
+        ended = "ended" if self.finished else "not finished, newest model"
+        how, where = "diverged" if self.end.note == "diverged" else ended, name_of(network, self.end.node)
+        words = f"{self.updates:,} updates, {how} at {where}, {self.end.messages:,} messages"
+        again = f", re-issued {self.reissues} times, {self.discarded:,} updates discarded" if self.reissues else ""
+        return f"{words}, {len(self.departures)} departures{again}"
+
 
 def tell(
     network: Network, key: Key, books: Sequence[Book], copies: Sequence[Line], floors: Mapping[int, Generation]
