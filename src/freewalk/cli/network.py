@@ -105,12 +105,10 @@ def check(config: ConfigFile) -> None:
     from freewalk.peers.network.config import NodeConfig
     from freewalk.peers.node.check import findings
 
-    wrong = False
-    for name, (words, problems) in findings(NodeConfig.read(config, terminal.say)).items():
-        lines = [f"wrong  {name}: {problem}" for problem in problems] or [f"ok     {name}: {words}"]
-        wrong = wrong or bool(problems)
-        terminal.out("\n".join(lines))
-    if wrong:
+    found = findings(NodeConfig.read(config, terminal.say))
+    for name, (words, problems) in found.items():
+        terminal.out("\n".join([f"wrong  {name}: {problem}" for problem in problems] or [f"ok     {name}: {words}"]))
+    if any(problems for _, problems in found.values()):
         raise typer.Exit(_PROBLEMS)
 
 

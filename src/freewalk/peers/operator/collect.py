@@ -81,15 +81,6 @@ def forgotten(run: str, statuses: dict[int, Any]) -> bool:
     return any(status is not None and run in status.forgotten for status in statuses.values())
 
 
-def _unfinished(network: Network, run: str, here: Sequence[Whereabouts]) -> list[str]:
-    """Which walks have not finished, and why."""
-    if not here:
-        return [f"it has not been launched; start it with: {command('launch', network.folder, run)}"]
-    missing = set(keys(network, run)) - {one.key for one in here}
-    words = [f"walk {key.walk} has not been launched" for key in sorted(missing)]
-    return words + [one.words(network) for one in here if not one.finished]
-
-
 async def finished(network: Network, run: str, patience: float) -> None:
     """Wait until all tokens of a run have finished, or fail after some seconds, or if one cannot continue."""
     until = time.monotonic() + patience
@@ -101,8 +92,13 @@ async def finished(network: Network, run: str, patience: float) -> None:
             for one in here:
                 if one.told.failure or one.state == "lost":
                     raise PeerError(one.words(network))
-            if not (waiting := _unfinished(network, run, here)):
+            missing = sorted(set(keys(network, run)) - {one.key for one in here})
+            waiting = [f"walk {key.walk} has not been launched" for key in missing]
+            waiting += [one.words(network) for one in here if not one.finished]
+            if not waiting:
                 return
+            if not here:
+                waiting = [f"it has not been launched; start it with: {command('launch', network.folder, run)}"]
             if time.monotonic() > until:
                 raise PeerError(f"run {run!r} has not finished after {patience:g} s: {'; '.join(waiting)}")
             await asyncio.sleep(_GLANCE)
@@ -188,11 +184,9 @@ async def _release(operator: Operator, node: int, stories: Sequence[Story]) -> N
 def _missing(network: Network, story: Story, here: Sequence[Whereabouts]) -> str:
     """Why a walk has no final model, and which one there is."""
     words = [one.words(network) for one in here if one.key == story.key] or ["no node that answers has heard of it"]
-    said = f"walk {story.key.walk} of run {story.key.run} has not finished: {words[0]}"
-    if story.end.token is None:
-        return said
     which = f"after update {story.updates:,}, from {name_of(network, story.end.node)}, and not the final one"
-    return f"{said}; the model here is that {which}"
+    model = f"; the model here is that {which}" if story.end.token is not None else ""
+    return f"walk {story.key.walk} of run {story.key.run} has not finished: {words[0]}{model}"
 
 
 async def _models(operator: Operator, story: Story, gaps: list[str] | None) -> dict[int, Any]:
@@ -223,8 +217,8 @@ def _record(
     """Measure the models that the journals kept, and assemble the record; `launched` in seconds since 1970."""
     task = network.task
     job, rule, steps, every = task.job, task.rule, task.start.steps, task.start.every
-    starts = np.array(network.starts, dtype=np.int32)
-    state = State.begin(job, starts, task.models.astype(job.precision), steps, np.arange(len(stories), dtype=np.int64))
+    starts, rows = np.array(network.starts, dtype=np.int32), np.arange(len(stories), dtype=np.int64)
+    state = State.begin(job, starts, task.models.astype(job.precision), steps, rows)
     marks = marks_in(-1, steps, every, steps)
     learning = ReferenceLearning(job, task.objective, state, job.passage(0, steps, marks))
     whole = Stretch(first=0, last=state.rows, start=0, stop=steps, mark=0)
@@ -258,14 +252,11 @@ def _record(
     run.started = datetime.fromtimestamp(max(launched, 0.0), UTC).isoformat(timespec="seconds")
     run.seconds = max(story.told[story.updates + 1][2] for story in stories)
     latest = figures[2].reshape(state.walks, state.tokens, -1).max(axis=1)
-    attrs = {"long_name": "time since the launch", "units": "s"}
-    data = run.data().assign(seconds=(("walk", "step"), latest, attrs))
+    seconds = (("walk", "step"), latest, {"long_name": "time since the launch", "units": "s"})
+    data = run.data().assign(seconds=seconds)
     for name in learning.measures:
         data[name].values[unknown] = np.nan
-    provenance = run.story() | {
-        "runtime": "peers",
-        "departures": [[row, *one] for row, story in enumerate(stories) for one in story.departures],
-        "reissues": sum(story.reissues for story in stories),
-        "discarded_updates": sum(story.discarded for story in stories),
-    }
-    return Record(data, provenance, graph=task.kernel.graph)
+    departures = [[row, *one] for row, story in enumerate(stories) for one in story.departures]
+    reissues, discarded = sum(one.reissues for one in stories), sum(one.discarded for one in stories)
+    found = {"runtime": "peers", "departures": departures, "reissues": reissues, "discarded_updates": discarded}
+    return Record(data, run.story() | found, graph=task.kernel.graph)

@@ -44,9 +44,9 @@ class Book:
         self.unchained = 0  # lines that an earlier version wrote
         self._data, self._head, self._last = bytearray(), b"", 0
         table = network.table.run
-        self._limits = dict.fromkeys(_COLUMNS, _LARGEST) | {"times": _LATEST, "seconds": _LATEST, "hops": 2**31 - 1}
+        self._limits = dict.fromkeys(_COLUMNS, _LARGEST) | {"times": _LATEST, "seconds": _LATEST, "steps": table.steps}
         self._limits |= {"walks": table.tokens - 1, "generations": LINEAGE, "issuers": len(network.nodes) - 1}
-        self._limits |= {"steps": table.steps}
+        self._limits |= {"hops": 2**31 - 1}
 
     def add(self, page: Any) -> None:
         """Add a page, unless it is wrong."""
@@ -67,8 +67,8 @@ class Book:
         within = all(bool(lines[name].max() <= most) for name, most in self._limits.items())  # nor is any of them NaN
         least = min(lines["times"].min(), lines["seconds"].min(), lines["issuers"].min() + 1)
         require(within and bool(least >= 0), "a number that is impossible in this run")
-        ascends = (np.diff(lines["numbers"].astype("i8"), prepend=self._last) > 0).all()
-        require(bool(ascends), "lines that are not in order")
+        ascends = np.diff(lines["numbers"].astype("i8"), prepend=self._last) > 0
+        require(bool(ascends.all()), "lines that are not in order")
         require(all(one.place < count for one in page.kept), "a note on no line")
         kept = {one.place: self._kept(lines[one.place].tolist(), one) for one in page.kept}
         self._follow(lines, page.chains, kept)
@@ -102,9 +102,10 @@ class Book:
                 continue
             own = kept[place].words if place in kept else words[kind]
             if chain_of(self._head, data[size * place : size * place + last], own) != told and not self.changed:
-                line, name = lines[place], name_of(self.network, self.node)
-                where = f"line {line['numbers']} (update {line['steps']} of walk {line['walks']})"
-                self.changed = f"{where} of the journal of {name} was changed"
+                where = "line {numbers} (update {steps} of walk {walks})".format(
+                    **{n: lines[n][place] for n in _COLUMNS}
+                )
+                self.changed = f"{where} of the journal of {name_of(self.network, self.node)} was changed"
             self._head = told
 
 

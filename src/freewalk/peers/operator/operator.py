@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -72,8 +71,7 @@ class Operator:
 
     @contextmanager
     def _reaching(self, node: int) -> Iterator[None]:
-        known = self.nodes[node]
-        where = f"node {known.name} at {known.address}"
+        where = f"node {self.nodes[node].name} at {self.nodes[node].address}"
         try:
             yield
         except grpc.aio.AioRpcError as error:
@@ -86,16 +84,13 @@ class Operator:
 
     async def _parts(self, node: int, name: str, asked: Any, each: float, whole: float) -> AsyncIterator[Any]:
         """What a node streams, which must come in time."""
-        call, until = self._call(node, name, asked), time.monotonic() + whole
-        try:
-            while True:
-                async with asyncio.timeout(min(each, max(until - time.monotonic(), 0.0))):
-                    part = await call.read()
-                if part is grpc.aio.EOF:
-                    return
-                yield part
-        finally:
-            call.cancel()
+        call = self._call(node, name, asked, whole)  # which is cancelled when nobody has it any more
+        while True:
+            async with asyncio.timeout(each):
+                part = await call.read()
+            if part is grpc.aio.EOF:
+                return
+            yield part
 
     async def status(self, node: int, patience: float = _PATIENCE) -> Any:
         """The status of a node; None if it does not answer."""
@@ -115,20 +110,13 @@ class Operator:
 
     def _possible(self, walk: Any) -> bool:
         """Whether what a status says of a walk can be true."""
-        run, points = self.network.table.run, [walk.point, walk.floor, walk.seen, walk.origin, *walk.lineage]
-        named = is_digest(walk.digest) or not walk.HasField("point")
-        return (
-            named
-            and walk.walk < run.tokens
-            and len(walk.lineage) <= LINEAGE
-            and all(
-                -1 <= one.issuer < len(self.nodes)
-                and one.number <= LINEAGE
-                and one.step <= run.steps
-                and one.hop < 2**31
-                for one in points
-            )
+        run, nodes, points = self.network.table.run, len(self.nodes), (walk.point, walk.floor, walk.seen, walk.origin)
+        within = all(
+            -1 <= one.issuer < nodes and one.number <= LINEAGE and one.step <= run.steps and one.hop < 2**31
+            for one in (*points, *walk.lineage)
         )
+        named = is_digest(walk.digest) or not walk.HasField("point")
+        return within and named and walk.walk < run.tokens and len(walk.lineage) <= LINEAGE
 
     async def statuses(self, patience: float = 2.0) -> dict[int, Any]:
         """The status of all nodes; None for those that do not answer."""
@@ -166,20 +154,18 @@ class Operator:
     async def fetch(self, node: int, digest: str, size: int, diverged: bool = False) -> dict[str, Any]:
         """The vectors of a model that a node holds or its journal kept: finite, unless the token has `diverged`."""
         task, data = self.network.task, bytearray()
-        names, form = ("x", *task.rule.carries), ((task.objective.dim,), np.dtype(task.job.precision))
+        names, shape, kind = ("x", *task.rule.carries), (task.objective.dim,), np.dtype(task.job.precision)
         with self._reaching(node):
-            fits = Form(names, form[:1] * len(names), form[1]).size_fits(size)
-            require(fits, f"a model of {size:,} bytes")
+            require(Form(names, (shape,) * len(names), kind).size_fits(size), f"a model of {size:,} bytes")
             async for piece in self._parts(node, "Fetch", ask.Fetch(digest=digest), _PIECE, _PIECE + size / _SLOWEST):
                 data += piece.data
                 require(len(data) <= size, f"a model is longer than the {size:,} bytes announced")
             payload = Payload.holding(bytes(data))
             require(payload.digest == digest, "a model is another one than was announced")
             found = payload.arrays()
-            forms = {name: (vector.shape, vector.dtype) for name, vector in found.items()}
+            right = {name: (one.shape, one.dtype) for name, one in found.items()} == dict.fromkeys(names, (shape, kind))
             finite = diverged or all(bool(np.isfinite(vector).all()) for vector in found.values())
-            wrong = f"a model of other vectors than {', '.join(names)} of {form[0][0]:,} numbers, or not finite"
-            require(finite and forms == dict.fromkeys(names, form), wrong)
+            require(right and finite, f"a model of other vectors than {', '.join(names)} of {shape}, or not finite")
         return found
 
     async def collect(self, node: int, key: Key, point: Position) -> None:
@@ -197,9 +183,8 @@ class Operator:
 async def _launch(key: Key, payload: Payload, permit: bytes) -> AsyncIterator[Any]:
     data, (run, walk) = payload.data or b"", key
     yield ask.Launch(run=run, walk=walk, digest=payload.digest, size=payload.size, data=data, permit=permit)
-    if payload.data is None:
-        for data in payload.chunks():
-            yield ask.Launch(data=data)
+    for data in payload.chunks() if payload.data is None else ():
+        yield ask.Launch(data=data)
 
 
 def plain(text: str) -> str:
@@ -249,9 +234,9 @@ def whereabouts(run: str, statuses: dict[int, Any]) -> list[Whereabouts]:
     found: dict[Key, list[tuple[int, Any]]] = defaultdict(list)
     for node, status in statuses.items():
         for walk in () if status is None else status.walks:
-            if walk.run == run:
-                found[Key(run, walk.walk)].append((node, walk))
-    return [_whereabouts(key, found[key], None in statuses.values()) for key in sorted(found)]
+            found[Key(walk.run, walk.walk)].append((node, walk))
+    keys = sorted(key for key in found if key.run == run)
+    return [_whereabouts(key, found[key], None in statuses.values()) for key in keys]
 
 
 def _whereabouts(key: Key, told: list[tuple[int, Any]], silent: bool) -> Whereabouts:
@@ -261,8 +246,7 @@ def _whereabouts(key: Key, told: list[tuple[int, Any]], silent: bool) -> Whereab
 
     node, best = max(told, key=newest)
     has, point, held = newest((node, best))
-    floors = [(from_point(walk.floor).generation, walk.collected) for _, walk in told]
-    floor, collected = max(floors)
+    floor, collected = max((from_point(walk.floor).generation, walk.collected) for _, walk in told)
     moving = any(walk.held or walk.stage in _MOVING for _, walk in told)
     keeper, seen = max(((one, from_point(walk.seen)) for one, walk in told), key=lambda pair: pair[1])
     state = "collected" if collected else "held" if held else "moving" if moving else "silent" if silent else "lost"

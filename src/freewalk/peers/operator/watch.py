@@ -85,18 +85,12 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
     for head in ("token", "at", "doing", "updates", "messages", "probes", primary, "re-issued"):
         shown.add_column(head, justify="left" if head in ("at", "doing") else "right")
     for one in seen.tokens:
-        value, held = seen.measures.get(one.key.walk), one.node is not None
-        doing = one.told.failure or ("diverged" if one.told.diverged else one.told.stage)
-        shown.add_row(
-            str(one.key.walk),
-            network.nodes[one.last].name if held else _SAID[one.state],
-            Text(doing if held else ""),
-            f"{one.point.step:,} of {steps:,}",
-            f"{one.told.messages:,}",
-            f"{one.told.probes:,}",
-            "" if value is None else f"{value:.4g}",
-            str(one.point.generation.number or ""),
-        )
+        told, value, held = one.told, seen.measures.get(one.key.walk), one.node is not None
+        place = network.nodes[one.last].name if held else _SAID[one.state]
+        doing = Text((told.failure or ("diverged" if told.diverged else told.stage)) if held else "")
+        counts = (f"{one.point.step:,} of {steps:,}", f"{told.messages:,}", f"{told.probes:,}")
+        more = ("" if value is None else f"{value:.4g}", str(one.point.generation.number or ""))
+        shown.add_row(str(one.key.walk), place, doing, *counts, *more)
     up = {node: status for node, status in seen.statuses.items() if status is not None}
     down = [network.nodes[node].name for node in seen.statuses if node not in up]
     broken = sum(not edge.up for status in up.values() for edge in status.edges)
