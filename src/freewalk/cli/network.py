@@ -38,16 +38,6 @@ ConfigFile = Annotated[
 ]
 
 
-@networks.callback()
-def network() -> None:
-    """Run a walk between real processes: one per node, with its own data, in contact with its neighbours only."""
-
-
-@nodes.callback()
-def node() -> None:
-    """Run or check one node of a network."""
-
-
 _INIT = ("init my.toml net", 'init my.toml net --label "MHLJ" --lease 5', "init net --upgrade")
 
 
@@ -79,11 +69,10 @@ def init(
         return
     options: dict[str, Any] = {"label": label, "host": host, "first_port": first_port, "lease": lease}
     made = setup.init(spec, folder, **options, plain=plain, force=force, tell=tell)
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("node", "name", "address", "tokens"):
-        table.add_column(head, justify="left" if head in ("name", "address") else "right")
+    heads = (Column("node", justify="right"), "name", "address", Column("tokens", justify="right"))
+    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for one in made.nodes[:_SHOWN]:
         table.add_row(str(one.number), one.name, one.address, str(made.starts.count(one.number) or ""))
     terminal.console(quiet).print(table)

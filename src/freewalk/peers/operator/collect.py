@@ -9,7 +9,6 @@ import asyncio
 import shlex
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +36,7 @@ _GLANCE = 0.2  # seconds between polls of a run
 
 def command(name: str, folder: Path, run: str, *options: str) -> str:
     """A command about a run, to be typed next."""
-    about = [] if run == "first" else ["--run", run]
+    about = () if run == "first" else ("--run", run)
     return shlex.join(["freewalk", "network", name, str(folder), *about, *options])
 
 
@@ -169,16 +168,9 @@ async def collect(network: Network, run: str, partial: bool = False) -> Collecte
         record = _record(network, stories, launched, models)
         sent = sum(int(status.sent.get(run, 0)) for status in statuses.values() if status is not None)
         record.provenance |= {"wire_bytes": sent, "doubts": doubtful} | ({"gaps": gaps} if partial else {})
-        await asyncio.gather(*(_release(operator, node, stories) for node in answered))
+        ends = [(story.key, story.end.point) for story in stories if story.finished]
+        _errors(await asyncio.gather(*(operator.collect(node, ends) for node in answered), return_exceptions=True))
     return Collected(record, stories)
-
-
-async def _release(operator: Operator, node: int, stories: Sequence[Story]) -> None:
-    """Tell a node which tokens are safe here, if it still answers."""
-    with suppress(PeerError):
-        for story in stories:
-            if story.finished:
-                await operator.collect(node, story.key, story.end.point)
 
 
 def _missing(network: Network, story: Story, here: Sequence[Whereabouts]) -> str:
@@ -221,7 +213,6 @@ def _record(
     state = State.begin(job, starts, task.models.astype(job.precision), steps, rows)
     marks = marks_in(-1, steps, every, steps)
     learning = ReferenceLearning(job, task.objective, state, job.passage(0, steps, marks))
-    whole = Stretch(first=0, last=state.rows, start=0, stop=steps, mark=0)
     figures = np.zeros((3, state.rows, marks.size))  # messages, probes and seconds
     unknown = np.zeros((state.walks, marks.size), dtype=bool)
     for place, mark in enumerate(marks.tolist()):
@@ -237,7 +228,7 @@ def _record(
                 figures[:, row, place] = figures[:, row, place - 1]
                 figures[:2, row, place] = story.told.get(at + 1, figures[:, row, place])[:2]
                 figures[2, row, place] = story.told.get(at, figures[:, row, place])[2]
-        learning.measure(whole._replace(mark=place))
+        learning.measure(Stretch(first=0, last=state.rows, start=0, stop=steps, mark=place))
     for row, story in enumerate(stories):
         state.paths[row], state.nodes[row] = story.end.node if story.finished else -1, story.end.node
         state.paths[row, : story.path.size] = story.path  # -1 where nobody knows

@@ -44,9 +44,9 @@ class Book:
         self.unchained = 0  # lines that an earlier version wrote
         self._data, self._head, self._last = bytearray(), b"", 0
         table = network.table.run
-        self._limits = dict.fromkeys(_COLUMNS, _LARGEST) | {"times": _LATEST, "seconds": _LATEST, "steps": table.steps}
-        self._limits |= {"walks": table.tokens - 1, "generations": LINEAGE, "issuers": len(network.nodes) - 1}
-        self._limits |= {"hops": 2**31 - 1}
+        self._limits = dict.fromkeys(_COLUMNS, _LARGEST) | dict.fromkeys(("times", "seconds"), _LATEST)
+        self._limits |= {"walks": table.tokens - 1, "issuers": len(network.nodes) - 1, "generations": LINEAGE}
+        self._limits |= {"steps": table.steps, "hops": 2**31 - 1}
 
     def add(self, page: Any) -> None:
         """Add a page, unless it is wrong."""
@@ -102,10 +102,9 @@ class Book:
                 continue
             own = kept[place].words if place in kept else words[kind]
             if chain_of(self._head, data[size * place : size * place + last], own) != told and not self.changed:
-                where = "line {numbers} (update {steps} of walk {walks})".format(
-                    **{n: lines[n][place] for n in _COLUMNS}
-                )
-                self.changed = f"{where} of the journal of {name_of(self.network, self.node)} was changed"
+                line, whose = lines[place], f"the journal of {name_of(self.network, self.node)}"
+                what = f"line {line['numbers']} (update {line['steps']} of walk {line['walks']})"
+                self.changed = f"{what} of {whose} was changed"
             self._head = told
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
@@ -41,26 +41,19 @@ def operator_of(network: Network) -> Operator:
     return Operator(Identity.read(network.table.operator, network.credentials), network)
 
 
-class Operator:
+class Operator(AsyncExitStack):
     """Calls the nodes of a network; whatever a node does not answer, or answers wrongly, is a `PeerError`."""
 
     def __init__(self, identity: Identity, network: Network) -> None:
+        super().__init__()
         self.identity, self.network = identity, network
         self.nodes = {node.number: node for node in network.nodes}
         self._channels: dict[int, Any] = {}
 
-    async def __aenter__(self) -> Self:
-        """Prepare to call."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close all channels."""
-        for channel in self._channels.values():
-            await channel.close()
-
     def _channel(self, node: int) -> Any:
         if node not in self._channels:
-            self._channels[node] = self.identity.channel(self.nodes[node])
+            channel = self._channels[node] = self.identity.channel(self.nodes[node])
+            self.push_async_callback(channel.close)
         return self._channels[node]
 
     def _call(self, node: int, name: str, asked: Any, patience: float | None = None) -> Any:
@@ -168,11 +161,12 @@ class Operator:
             require(right and finite, f"a model of other vectors than {', '.join(names)} of {shape}, or not finite")
         return found
 
-    async def collect(self, node: int, key: Key, point: Position) -> None:
-        """Tell a node that a finished token is safe here."""
-        asked = ask.Collect(run=key.run, walk=key.walk, point=to_point(point, ask.Point))
+    async def collect(self, node: int, ends: Sequence[tuple[Key, Position]]) -> None:
+        """Tell a node that finished tokens are safe here."""
         with self._reaching(node):
-            await self._call(node, "Collect", asked, _PATIENCE)
+            for (run, walk), point in ends:
+                asked = ask.Collect(run=run, walk=walk, point=to_point(point, ask.Point))
+                await self._call(node, "Collect", asked, _PATIENCE)
 
     async def forget(self, node: int, run: str) -> None:
         """Tell a node to remove all that it has of a run."""

@@ -68,22 +68,22 @@ def as_json(network: Network, run: str, seen: Glance) -> str:
 
 
 def _health(status: Any) -> dict[str, Any]:
-    links = {"links": sum(edge.up for edge in status.edges), "of": len(status.edges)}
-    sizes = {"sent_bytes": sum(edge.sent for edge in status.edges), "received_bytes": status.received}
-    others = {"refused": status.refused, "closed": status.closed or None}
-    return {"process": status.process, "updates": status.updates, **links, **sizes, **others}
+    up, sent = sum(edge.up for edge in status.edges), sum(edge.sent for edge in status.edges)
+    said = {"process": status.process, "updates": status.updates, "links": up, "of": len(status.edges)}
+    sizes = {"sent_bytes": sent, "received_bytes": status.received}
+    return said | sizes | {"refused": status.refused, "closed": status.closed or None}
 
 
 def table(network: Network, run: str, seen: Glance) -> RenderableType:
     """A status for a terminal."""
     from rich.console import Group
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     primary, steps = network.task.objective.primary, network.table.run.steps
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("token", "at", "doing", "updates", "messages", "probes", primary, "re-issued"):
-        shown.add_column(head, justify="left" if head in ("at", "doing") else "right")
+    names = ("token", "at", "doing", "updates", "messages", "probes", primary, "re-issued")
+    heads = [Column(name, justify="left" if name in ("at", "doing") else "right") for name in names]
+    shown = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for one in seen.tokens:
         told, value, held = one.told, seen.measures.get(one.key.walk), one.node is not None
         place = network.nodes[one.last].name if held else _SAID[one.state]
