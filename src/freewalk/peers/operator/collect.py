@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.errors import PeerError
 from freewalk.jobs.phase import marks_in
@@ -51,8 +50,7 @@ async def launch(network: Network, run: str) -> int:
         statuses, here = await operator.located(run)
         if forgotten(run, statuses):
             raise PeerError(f"run {run!r} was forgotten; choose another name: --run {_another(run)}")
-        known, count = {one.key for one in here}, 0
-        signatures = network.signatures
+        known, count, signatures = {one.key for one in here}, 0, network.signatures
         with TemporaryDirectory() as folder:
             for key, start, vectors in zip(keys(network, run), network.starts, network.vectors(), strict=True):
                 if key not in known:
@@ -160,8 +158,8 @@ async def collect(network: Network, run: str, partial: bool = False) -> Collecte
             raise PeerError(f"run {run!r}: {'; '.join([*gaps, *silent])}; {offer} collects what there is")
         models = [await _models(operator, story, gaps if partial else None) for story in stories]
         doubtful = [f"{one}; what it did, and sent, is not known here" for one in silent]
-        if all(story.finished for story in stories):  # lines of a run under way come while others are read
-            doubtful += doubts(network, books)
+        over = all(story.finished for story in stories)  # or else lines come while others are read
+        doubtful += doubts(network, books) if over else []
         launched = min((book.launched for book in books if book.lines.size), default=time.time())
         answered = [book.node for book in books]
         del answers, calls, books  # a million lines take as much memory as the record of their run
@@ -203,9 +201,7 @@ async def _models(operator: Operator, story: Story, gaps: list[str] | None) -> d
     return found
 
 
-def _record(
-    network: Network, stories: Sequence[Story], launched: float, models: Sequence[dict[int, dict[str, NDArray[Any]]]]
-) -> Record:
+def _record(network: Network, stories: list[Story], launched: float, models: list[dict[int, Any]]) -> Record:
     """Measure the models that the journals kept, and assemble the record; `launched` in seconds since 1970."""
     task = network.task
     job, rule, steps, every = task.job, task.rule, task.start.steps, task.start.every

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -51,8 +51,7 @@ class Book:
     def add(self, page: Any) -> None:
         """Add a page, unless it is wrong."""
         count, table = len(page.numbers), self.network.table.run
-        total = len(self._data) // _LINE.itemsize + count
-        most = _MOST * (table.steps + 1) * table.tokens + _MORE
+        total, most = len(self._data) // _LINE.itemsize + count, _MOST * (table.steps + 1) * table.tokens + _MORE
         require(0 < count <= _ON_A_PAGE and total <= most, f"{total:,} lines, or an empty page")
         columns = {name: np.asarray(getattr(page, name), _LINE[name]) for name in _COLUMNS}
         sizes = {len(page.chains) / CHAIN, len(page.witnesses) / WITNESS, *(one.size for one in columns.values())}
@@ -165,9 +164,7 @@ class Story(NamedTuple):
         return f"{words}, {len(self.departures)} departures{again}"
 
 
-def tell(
-    network: Network, key: Key, books: Sequence[Book], copies: Sequence[Line], floors: Mapping[int, Generation]
-) -> Story:
+def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floors: dict[int, Generation]) -> Story:
     """The history of one token from the journals; `gaps` has each update of its lineage that was lost or made twice.
 
     `copies` are of tokens that have not finished. `floors` are the newest generations of which nodes have heard.
