@@ -113,11 +113,10 @@ def test_columns_say_what_lines_say_and_chains_are_computed_anew(lineage, networ
         pages = [page for rows in store.rows(0, "first") for page in server._pages(rows)]
         kept = list(store.journal(run="first"))
     assert (len(pages) > 1) == (lineage == 400)  # a page with long lineages is halved
-    with (tmp_path / "columns").open("w+b") as file:
-        book = journal.Book(network, 2, "first", file)
-        for page in pages:
-            book.add(page)
-        book.finish()
+    book = journal.Book(network, 2, "first")
+    for page in pages:
+        book.add(page)
+    book.finish()
     assert book.changed == ""
     assert book.unchained == 0
     assert book.launched == pytest.approx(1000.0 + 29 - 2.9 - 26 + 0, abs=30)
@@ -457,7 +456,7 @@ def test_an_update_in_two_journals(network, monkeypatch):
 
     def twin(books):
         (book,) = [book for book in books if book.node == node]
-        other = journal.Book(network, (node + 1) % 6, "first", io.BytesIO())
+        other = journal.Book(network, (node + 1) % 6, "first")
         other.lines = book.lines
         return other
 

@@ -1,10 +1,12 @@
 """Create a network of real peers, run it and collect its results; run or check a single node."""
 
 import shlex
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from freewalk.cli import terminal
 from freewalk.cli.application import DEFAULT, Quiet, SpecFile, WithDefault, app, examples, group
@@ -36,46 +38,20 @@ ConfigFile = Annotated[
 ]
 
 
-@networks.callback()
-def network() -> None:
-    """Run a walk between real processes: one per node, with its own data, in contact with its neighbours only."""
+_INIT = ("init my.toml net", 'init my.toml net --label "MHLJ" --lease 5', "init net --upgrade")
 
 
-@nodes.callback()
-def node() -> None:
-    """Run or check one node of a network."""
-
-
-@networks.command(
-    epilog=examples(
-        "freewalk network init my.toml net",
-        'freewalk network init my.toml net --label "MHLJ" --lease 5',
-        "freewalk network init net --upgrade",
-    )
-)
+@networks.command(epilog=examples(*(f"freewalk network {one}" for one in _INIT)))
 def init(
     spec: SpecFile,
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="Folder to create.", show_default=False)] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label of a walk of the spec; not needed if there is only one.")
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address of this machine on which the nodes listen.")] = "127.0.0.1",
-    first_port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="First port to use. Default: free ports.")
-    ] = None,
-    lease: Annotated[
-        float | None, typer.Option(help="Seconds without a sign of life after which a token is re-issued.")
-    ] = None,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Use no certificates; only for trying things out on 127.0.0.1.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the network in the folder and everything its nodes have stored.")
-    ] = False,
-    upgrade: Annotated[
-        bool,
-        typer.Option("--upgrade", help="Let a network, then the only argument, sign what its nodes say."),
-    ] = False,
+    label: Annotated[str | None, Option(help="Label of a walk of the spec; not needed if it is the only one.")] = None,
+    host: Annotated[str, Option(help="Address of this machine on which the nodes listen.")] = "127.0.0.1",
+    first_port: Annotated[int | None, Option(min=1, max=65535, help="First port to use. Default: free ports.")] = None,
+    lease: Annotated[float | None, Option(help="Seconds of silence after which a token is re-issued.")] = None,
+    plain: Annotated[bool, Option("--plain", help="Use no certificates; only to try things on 127.0.0.1.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace the network in the folder and all it has stored.")] = False,
+    upgrade: Annotated[bool, Option("--upgrade", help="Have the nodes of an existing network sign.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Create a folder for every node of a spec (configuration, certificate, key, data) and one for the operator.
@@ -89,28 +65,24 @@ def init(
         if folder is not None or not upgrade:
             raise typer.BadParameter("give a spec and a folder, or with --upgrade the folder of a network only")
         setup.upgrade(spec, tell)
-        terminal.console(quiet).print(f"{spec}: its nodes sign from now on", markup=False, highlight=False)
+        terminal.out(f"{spec}: its nodes sign from now on", quiet)
         return
-    options = {"label": label, "host": host, "first_port": first_port, "plain": plain, "lease": lease, "force": force}
-    made = setup.init(spec, folder, **options, tell=tell)  # type: ignore[arg-type]
-    from rich.table import Table
+    options: dict[str, Any] = {"label": label, "host": host, "first_port": first_port, "lease": lease}
+    made = setup.init(spec, folder, **options, plain=plain, force=force, tell=tell)
+    from rich.table import Column, Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("node", "name", "address", "tokens"):
-        table.add_column(head, justify="left" if head in ("name", "address") else "right")
+    heads = (Column("node", justify="right"), "name", "address", Column("tokens", justify="right"))
+    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for one in made.nodes[:_SHOWN]:
-        count = made.starts.count(one.number)
-        table.add_row(str(one.number), one.name, one.address, str(count or ""))
-    console, rest = terminal.console(quiet), len(made.nodes) - _SHOWN
-    console.print(table)
-    if rest > 0:
-        console.print(f"and {rest} more", highlight=False)
+        table.add_row(str(one.number), one.name, one.address, str(made.starts.count(one.number) or ""))
+    terminal.console(quiet).print(table)
+    if (rest := len(made.nodes) - _SHOWN) > 0:
+        terminal.out(f"and {rest} more", quiet)
     security = "plain connections" if made.table.plain else f"certificates; the authority's key is in {folder}/operator"
     run = made.table.run
     tokens = "1 token" if run.tokens == 1 else f"{run.tokens} tokens"
     words = f"{made.table.label}: {len(made.nodes)} nodes, {tokens} of {run.steps:,} updates, {security}"
-    command = shlex.join(["freewalk", "network", "up", str(folder)])
-    console.print(f"{words}\nnext  {command}", markup=False, highlight=False, soft_wrap=True)
+    terminal.out(f"{words}\nnext  {shlex.join(['freewalk', 'network', 'up', str(folder)])}", quiet)
 
 
 @nodes.command(epilog=examples("freewalk node check net/node-0007/config.toml"))
@@ -122,12 +94,10 @@ def check(config: ConfigFile) -> None:
     from freewalk.peers.network.config import NodeConfig
     from freewalk.peers.node.check import findings
 
-    console, wrong = terminal.console(), False
-    for name, (words, problems) in findings(NodeConfig.read(config, terminal.say)).items():
-        lines = [f"wrong  {name}: {problem}" for problem in problems] or [f"ok     {name}: {words}"]
-        wrong = wrong or bool(problems)
-        console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
-    if wrong:
+    found = findings(NodeConfig.read(config, terminal.say))
+    for name, (words, problems) in found.items():
+        terminal.out("\n".join([f"wrong  {name}: {problem}" for problem in problems] or [f"ok     {name}: {words}"]))
+    if any(problems for _, problems in found.values()):
         raise typer.Exit(_PROBLEMS)
 
 
@@ -142,14 +112,14 @@ def _named(context: typer.Context, run: str) -> str:
     return run
 
 
-RunName = Annotated[str, typer.Option("--run", help="Name of the run.", callback=_named)]
+RunName = Annotated[str, Option("--run", help="Name of the run.", callback=_named)]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a network.")]
 
 
 @nodes.command(DEFAULT, epilog=examples("freewalk node net/node-0007/config.toml"))
 def run(
     config: ConfigFile,
-    log: Annotated[Path | None, typer.Option(help="Write the log to this file.")] = None,
+    log: Annotated[Path | None, Option(help="Write the log to this file.")] = None,
 ) -> None:
     """Run a node until Ctrl-C or a signal stops it.
 
@@ -166,7 +136,7 @@ def run(
 @networks.command(epilog=examples("freewalk network up net", "freewalk network up net --detach"))
 def up(
     folder: Folder,
-    detach: Annotated[bool, typer.Option("--detach", help="Return as soon as all nodes answer.")] = False,
+    detach: Annotated[bool, Option("--detach", help="Return as soon as all nodes answer.")] = False,
 ) -> None:
     """Start all nodes on this machine, one process per node, and restart any that die.
 
@@ -186,16 +156,23 @@ def down(folder: Folder) -> None:
     terminal.say(f"{folder}: all nodes have ended" if ended else f"{folder}: no nodes were running here")
 
 
-@networks.command(epilog=examples("freewalk network launch net", "freewalk network launch net --run second"))
-def launch(folder: Folder, run: RunName = "first") -> None:
-    """Start a run: hand the initial model of each token to the node where it starts."""
+def _asked(folder: Path, ask: Callable[[Any], Coroutine[Any, Any, Any]]) -> tuple[Any, Any]:
+    """A network, and what it answers."""
     import asyncio
 
     from freewalk.peers.network.init import Network
-    from freewalk.peers.operator import collect
 
     network = Network.read(folder, terminal.say)
-    terminal.say(collect.launched(network, run, asyncio.run(collect.launch(network, run))))
+    return network, asyncio.run(ask(network))
+
+
+@networks.command(epilog=examples("freewalk network launch net", "freewalk network launch net --run second"))
+def launch(folder: Folder, run: RunName = "first") -> None:
+    """Start a run: hand the initial model of each token to the node where it starts."""
+    from freewalk.peers.operator import collect
+
+    network, count = _asked(folder, lambda network: collect.launch(network, run))
+    terminal.say(collect.launched(network, run, count))
     terminal.say(f"next  {collect.command('watch', folder, run)}")
 
 
@@ -203,9 +180,9 @@ def launch(folder: Folder, run: RunName = "first") -> None:
 def watch(
     folder: Folder,
     run: RunName = "first",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per poll, for scripts.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Poll once and return.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
+    as_json: Annotated[bool, Option("--json", help="Print one line of JSON per poll, for scripts.")] = False,
+    once: Annotated[bool, Option("--once", help="Poll once and return.")] = False,
+    every: Annotated[float, Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> None:
     """Show the position and progress of each token and which nodes answer, until all tokens have finished.
 
@@ -215,13 +192,10 @@ def watch(
 
     from rich.live import Live
 
-    from freewalk.peers.network.init import Network
     from freewalk.peers.operator import watch
     from freewalk.peers.operator.operator import operator_of
 
-    network = Network.read(folder, terminal.say)
-
-    async def look() -> None:
+    async def look(network: Any) -> None:
         async with operator_of(network) as operator:
             with Live(console=terminal.console(as_json), auto_refresh=False) as live:
                 while True:
@@ -233,82 +207,64 @@ def watch(
                         return
                     await asyncio.sleep(every)
 
-    asyncio.run(look())
+    _asked(folder, look)
 
 
-@networks.command(
-    epilog=examples(
-        "freewalk network collect net",
-        "freewalk network collect net --out runs/mine",
-        "freewalk network collect net --partial",
-    )
-)
+_COLLECT = ("", " --out runs/mine", " --partial")
+
+
+@networks.command(epilog=examples(*(f"freewalk network collect net{one}" for one in _COLLECT)))
 def collect(
     folder: Folder,
     run: RunName = "first",
-    out: Annotated[Path | None, typer.Option(help="Folder for the record. Default: DIR/runs/<run>.")] = None,
-    wait: Annotated[float | None, typer.Option(help="Seconds to wait for unfinished walks.")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Collect what there is, and say what is missing.")] = False,
+    out: Annotated[Path | None, Option(help="Folder for the record. Default: DIR/runs/<run>.")] = None,
+    wait: Annotated[float | None, Option(help="Seconds to wait for unfinished walks.")] = None,
+    partial: Annotated[bool, Option("--partial", help="Collect what there is, and say what is missing.")] = False,
 ) -> None:
     """Fetch the final models, and assemble the record from the journals of all nodes.
 
     If an update of a surviving token is in no journal, or in two, the command fails and says which.
     With --partial, what cannot be proved is a gap, and a walk that has not finished gives its newest model.
     """
-    import asyncio
-
-    from freewalk.peers.network.init import Network
     from freewalk.peers.operator import collect
-    from freewalk.peers.operator.journal import name_of
 
-    network = Network.read(folder, terminal.say)
-
-    async def bring() -> collect.Collected:
+    async def bring(network: Any) -> collect.Collected:
         if wait is not None:
             await collect.finished(network, run, wait)
         return await collect.collect(network, run, partial)
 
-    collected = asyncio.run(bring())
-    record, path = collected.record, (out or folder / "runs" / run) / "record.npz"
+    network, (record, stories) = _asked(folder, bring)
+    path, primary = (out or folder / "runs" / run) / "record.npz", record.data.attrs["primary"]
     record.save(path)
-    console, primary = terminal.console(), record.data.attrs["primary"]
-    for row, story in enumerate(collected.stories):
-        ended = (
-            "diverged" if story.end.note == "diverged" else "ended" if story.finished else "not finished, newest model"
-        )
-        words = f"token {row}: {story.updates:,} updates, {ended} at {name_of(network, story.end.node)}"
-        words += f", {story.end.messages:,} messages, {len(story.departures)} departures"
-        if story.reissues:
-            words += f", re-issued {story.reissues} times, {story.discarded:,} updates discarded"
-        console.print(words, markup=False, highlight=False, soft_wrap=True)
+    for row, story in enumerate(stories):
+        terminal.out(f"token {row}: {story.words(network)}")
     for kind in ("gap", "doubt"):
         for words in record.provenance.get(f"{kind}s", []):
-            console.print(f"{kind}  {words}", markup=False, highlight=False, soft_wrap=True)
+            terminal.out(f"{kind}  {words}")
     value = float(record.data[primary][..., -1].mean())
-    console.print(f"{primary} {value:.4g}; {record.provenance['wire_bytes']:,} bytes on the wire", highlight=False)
-    console.print(f"record  {path}", markup=False, highlight=False, soft_wrap=True)
+    terminal.out(f"{primary} {value:.4g}; {record.provenance['wire_bytes']:,} bytes on the wire")
+    terminal.out(f"record  {path}")
 
 
 @networks.command(epilog=examples("freewalk network forget net --run second"))
 def forget(
     folder: Folder,
-    run: Annotated[str, typer.Option("--run", help="Name of the run.")],
-    force: Annotated[bool, typer.Option("--force", help="Forget it even if it is not over.")] = False,
+    run: Annotated[str, Option("--run", help="Name of the run.")],
+    force: Annotated[bool, Option("--force", help="Forget it even if it is not over.")] = False,
 ) -> None:
     """Remove a run from the disks of all nodes: models, journals and custody. Its name cannot be used again.
 
     If a node does not answer, the exit status is 1: run the command again when the node is up.
     """
-    import asyncio
-
-    from freewalk.peers.network.init import Network
     from freewalk.peers.operator import collect
 
-    network = Network.read(folder, terminal.say)
-    missed = asyncio.run(collect.forget(network, run, force))
-    for words in missed:
+    network, missed = _asked(folder, lambda network: collect.forget(network, run, force))
+    count, again = len(network.nodes), f"when all nodes are up: {collect.command('forget', folder, run)}"
+    for words in (
+        *missed,
+        f"run {run!r}: forgotten at {count - len(missed)} of {count} nodes",
+        *[again][: len(missed)],
+    ):
         terminal.say(words)
-    terminal.say(f"run {run!r}: forgotten at {len(network.nodes) - len(missed)} of {len(network.nodes)} nodes")
     if missed:
-        terminal.say(f"when all nodes are up: {collect.command('forget', folder, run)}")
         raise typer.Exit(_PROBLEMS)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,108 +21,90 @@ KINDS = ("update", "departure", "re-issue", "discard", "finish")
 _UPDATE, _DEPARTURE, _REISSUE, _, _FINISH = range(len(KINDS))
 _MOST, _MORE = 8, 100_000  # lines of a journal for each update of the run, and besides
 _ON_A_PAGE = 2**16  # lines
-_LARGEST, _LATEST = 2**62, 2**37  # of numbers, and of seconds since 1970
+_LARGEST, _LATEST = 2**62, 2.0**37  # of numbers, and of seconds since 1970
 _SHOWN = 5  # ranges of updates
-#: The whole numbers of a line, by their names in a page, with their types there and here.
-_WHOLE = {"numbers": "u8", "walks": "u8", "generations": "u8", "issuers": "i8", "steps": "u8", "hops": "u8"}
-_WHOLE |= {"kinds": "u4", "messages": "u8", "probes": "u8"}
-_NARROW = {"walks": "i4", "generations": "i4", "issuers": "i4", "hops": "i4", "kinds": "i1"}
-#: What is kept of a line. Half of a chain is enough to find it: all of it has been computed anew by then.
-_REST = {"seconds": "f8", "chain": "u8", "sender": "i4", "witness": "u8"}
-_LINE = np.dtype([(name, _NARROW.get(name, "i8")) for name in _WHOLE if name != "numbers"] + list(_REST.items()))
-_HASHED = ("times", "seconds", "walks", "generations", "issuers", "steps", "hops", "messages", "probes")
-_NUMBERS = np.dtype([(name, "<f8" if name in _HASHED[:2] else "<i8") for name in _HASHED] + [("w", f"V{WITNESS}")])
+#: The numbers of which the chain of a line is computed, in the order of `Line.chained`, and the others of a page.
+_CHAINED = ("times", "seconds", "walks", "generations", "issuers", "steps", "hops", "messages", "probes")
+_COLUMNS = (*_CHAINED, "kinds", "numbers")
+_NAMES = (*_CHAINED, "sender", "witness", "rest", "kinds", "numbers", "chain")
+_TYPES = {"times": "<f8", "seconds": "<f8", "issuers": "<i8"}  # the others are not negative
+#: A line. Half of a chain is enough to find it: all of it has been computed anew by then.
+_LINE = np.dtype([(name, _TYPES.get(name, "<u8")) for name in _NAMES])
 
 
 class Book:
     """The journal of a node for one run, by columns: nothing that it says is believed without a look."""
 
-    def __init__(self, network: Network, node: int, run: str, file: IO[bytes]) -> None:
+    def __init__(self, network: Network, node: int, run: str) -> None:
         self.network, self.node, self.run = network, node, run
-        self._file = file  # for the columns: many small arrays would leave memory in pieces
         self.lines = np.zeros(0, _LINE)
         self.kept: list[Line] = []  # with a note or a model
         self.launched = np.inf  # in seconds since 1970, by the clock of this node
         self.changed = ""  # the first line that is not as it was written
         self.unchained = 0  # lines that an earlier version wrote
-        self._count, self._head, self._last = 0, b"", 0
+        self._data, self._head, self._last = bytearray(), b"", 0
         table = network.table.run
-        self._limits = {"walks": table.tokens - 1, "generations": LINEAGE, "steps": table.steps, "hops": 2**31 - 1}
-        self._limits |= {"kinds": len(KINDS) - 1, "issuers": len(network.nodes) - 1}
-        self._most = _MOST * (table.steps + 1) * table.tokens + _MORE
+        self._limits = dict.fromkeys(_COLUMNS, _LARGEST) | dict.fromkeys(("times", "seconds"), _LATEST)
+        self._limits |= {"walks": table.tokens - 1, "issuers": len(network.nodes) - 1, "generations": LINEAGE}
+        self._limits |= {"steps": table.steps, "hops": 2**31 - 1}
 
     def add(self, page: Any) -> None:
         """Add a page, unless it is wrong."""
-        count = len(page.numbers)
-        self._count += count
-        require(0 < count <= _ON_A_PAGE and self._count <= self._most, f"{self._count:,} lines, or an empty page")
-        known = [KINDS.index(name) for name in page.names if name in KINDS]
-        columns = {name: np.asarray(getattr(page, name), kind) for name, kind in _WHOLE.items()}
-        times, seconds = np.asarray(page.times, "f8"), np.asarray(page.seconds, "f8")
-        sizes = {column.size for column in (*columns.values(), times, seconds)}
-        data = {len(page.chains): CHAIN, len(page.witnesses): WITNESS}
-        require(sizes == {count} and all(size == count * one for size, one in data.items()), "a column is cut off")
-        require(len(known) == len(page.names) > int(columns["kinds"].max()), "lines of an unknown kind")
-        columns["kinds"] = np.array(known)[columns["kinds"]]
-        within = all(int(one.max()) <= self._limits.get(name, _LARGEST) for name, one in columns.items())
-        finite = np.isfinite(times + seconds).all() and min(times.min(), seconds.min()) >= 0 and times.max() < _LATEST
-        issued = int(columns["issuers"].min()) >= -1
-        require(bool(within and finite and issued), "a number that is impossible in this run")
-        ascends = (np.diff(columns["numbers"].astype("i8"), prepend=self._last) > 0).all()
-        require(bool(ascends), "lines that are not in order")
+        count, table = len(page.numbers), self.network.table.run
+        total, most = len(self._data) // _LINE.itemsize + count, _MOST * (table.steps + 1) * table.tokens + _MORE
+        require(0 < count <= _ON_A_PAGE and total <= most, f"{total:,} lines, or an empty page")
+        columns = {name: np.asarray(getattr(page, name), _LINE[name]) for name in _COLUMNS}
+        sizes = {len(page.chains) / CHAIN, len(page.witnesses) / WITNESS, *(one.size for one in columns.values())}
+        require(sizes == {count}, "a column is cut off")
+        require({*page.names} <= {*KINDS} and max(page.kinds) < len(page.names), "lines of an unknown kind")
+        columns["kinds"] = np.array([KINDS.index(name) for name in page.names])[columns["kinds"]]
         lines = np.zeros(count, _LINE)
-        for name in _LINE.names or ():
-            if name in columns:
-                lines[name] = columns[name]
-        lines["seconds"], lines["chain"] = seconds, np.frombuffer(page.chains, "<u8")[::2]
-        witnesses = np.frombuffer(page.witnesses, "<u8").reshape(-1, 3)
-        lines["sender"], lines["witness"] = np.minimum(witnesses[:, 0], 2**31 - 1), witnesses[:, 1]
-        kept = {one.place: self._kept(lines, page, one) for one in page.kept}
-        self._follow(lines, page, kept)
+        for name, column in columns.items():
+            lines[name] = column
+        lines["sender"], lines["witness"], lines["rest"] = np.frombuffer(page.witnesses, "<u8").reshape(-1, 3).T
+        lines["chain"] = np.frombuffer(page.chains, "<u8")[::2]
+        within = all(bool(lines[name].max() <= most) for name, most in self._limits.items())  # nor is any of them NaN
+        least = min(lines["times"].min(), lines["seconds"].min(), lines["issuers"].min() + 1)
+        require(within and bool(least >= 0), "a number that is impossible in this run")
+        ascends = np.diff(lines["numbers"].astype("i8"), prepend=self._last) > 0
+        require(bool(ascends.all()), "lines that are not in order")
+        require(all(one.place < count for one in page.kept), "a note on no line")
+        kept = {one.place: self._kept(lines[one.place].tolist(), one) for one in page.kept}
+        self._follow(lines, page.chains, kept)
         self.kept.extend(kept.values())
-        self.launched = min(self.launched, float((times - seconds).min()))
-        self._last = int(columns["numbers"][-1])
-        self._file.write(lines.tobytes())
+        self.launched = min(self.launched, float((lines["times"] - lines["seconds"]).min()))
+        self._last = int(lines["numbers"][-1])
+        self._data += lines.tobytes()
 
     def finish(self) -> Book:
         """Itself, with all lines."""
-        self._file.seek(0)
-        self.lines = np.fromfile(self._file, _LINE)
+        self.lines = np.frombuffer(self._data, _LINE)
         return self
 
-    def _kept(self, lines: NDArray[Any], page: Any, one: Any) -> Line:
-        require(one.place < lines.size, "a note on no line")
-        line, place, token = lines[one.place], one.place, None
-        generation = Generation(int(line["generations"]), int(line["issuers"]))
-        point = Position(generation, int(line["steps"]), int(line["hops"]))
-        if one.digest:
-            token = copy_of(point, one)
-        key, kind = Key(self.run, int(line["walks"])), KINDS[line["kinds"]]
-        counts = (int(line["messages"]), int(line["probes"]), self.node, float(line["seconds"]))
-        witness = page.witnesses[WITNESS * place : WITNESS * (place + 1)]
-        return Line(page.numbers[place], page.times[place], key, kind, point, token, one.note, *counts, witness)
+    def _kept(self, line: tuple[Any, ...], one: Any) -> Line:
+        time, seconds, walk, generation, issuer, step, hop, messages, probes, *_, kind, number, _ = line
+        point = Position(Generation(generation, issuer), step, hop)
+        named = not one.digest or (is_digest(one.digest) and len(one.lineage) <= LINEAGE)
+        require(named, "a model without a digest, or a long lineage")
+        token = copy_of(point, one) if one.digest else None
+        counts = (messages, probes, self.node, seconds)
+        return Line(number, time, Key(self.run, walk), KINDS[kind], point, token, one.note, *counts)
 
-    def _follow(self, lines: NDArray[Any], page: Any, kept: dict[int, Line]) -> None:
+    def _follow(self, lines: NDArray[Any], chains: bytes, kept: dict[int, Line]) -> None:
         """Compute the chain anew: an edit of a line shows there."""
-        rows = np.zeros(lines.size, _NUMBERS)
-        for name in _HASHED[1:]:
-            rows[name] = lines[name]
-        rows["times"], rows["w"] = np.asarray(page.times), np.frombuffer(page.witnesses, f"V{WITNESS}")
-        data, size, head, chains = rows.tobytes(), rows.itemsize, self._head, page.chains
+        data, size, last = lines.tobytes(), _LINE.itemsize, 8 * len(_CHAINED) + WITNESS
         words = [f"{self.run}\0{kind}\0\0".encode() for kind in KINDS]
         for place, kind in enumerate(lines["kinds"].tolist()):
             told = chains[CHAIN * place : CHAIN * (place + 1)]
-            if not head and not any(told):
+            if not self._head and not any(told):
                 self.unchained += 1
                 continue
             own = kept[place].words if place in kept else words[kind]
-            head = chain_of(head, data[size * place : size * (place + 1)], own)
-            if head != told:
-                line, whose = lines[place], f"the journal of {name_of(self.network, self.node)} was changed"
-                where = f"line {page.numbers[place]} (update {line['steps']} of walk {line['walks']})"
-                self.changed = self.changed or f"{where} of {whose}"
-                head = told
-        self._head = head
+            if chain_of(self._head, data[size * place : size * place + last], own) != told and not self.changed:
+                line, whose = lines[place], f"the journal of {name_of(self.network, self.node)}"
+                what = f"line {line['numbers']} (update {line['steps']} of walk {line['walks']})"
+                self.changed = f"{what} of {whose} was changed"
+            self._head = told
 
 
 def name_of(network: Network, node: int) -> str:
@@ -133,23 +114,19 @@ def name_of(network: Network, node: int) -> str:
 
 def copy_of(point: Position, told: Any) -> Token:
     """A token as a status or a journal tells of it; its model is only announced."""
-    require(is_digest(told.digest) and len(told.lineage) <= LINEAGE, "a model without a digest, or a long lineage")
     lineage = tuple(from_point(one) for one in told.lineage)
     return Token(point, Payload(told.digest, told.size), True, from_point(told.origin).generation, lineage)
 
 
 def doubts(network: Network, books: Sequence[Book]) -> list[str]:
     """What journals say of each other that does not fit: a receiver has witnessed lines that the sender lacks."""
-    found, chains = [], {book.node: book.lines["chain"] for book in books}
+    found = []
     for book in books:
         name = name_of(network, book.node)
         if book.unchained:
             found.append(f"{name}: {book.unchained:,} lines of an earlier version, in which edits do not show")
-        missing = 0
-        for other in books:
-            told = other.lines[(other.lines["sender"] == book.node) & (other.lines["witness"] != 0)]
-            missing += int((~np.isin(told["witness"], chains[book.node])).sum())
-        if missing:
+        told = [one.lines["witness"][(one.lines["sender"] == book.node) & (one.lines["witness"] != 0)] for one in books]
+        if missing := int((~np.isin(np.concatenate(told), book.lines["chain"])).sum()):
             why = "it was changed, or its disk is an old one"
             found.append(f"{name}: its journal lacks lines that it had when it sent tokens ({missing:,} times): {why}")
     return found
@@ -162,7 +139,7 @@ class Story(NamedTuple):
     end: Line  # with which it finished, or its newest copy
     path: NDArray[np.int32]  # the nodes that made the updates, and its last one; -1 where no journal says so
     told: dict[int, tuple[int, int, float]]  # messages, probes and seconds at the updates around marks, and at the end
-    kept: dict[int, Line]  # updates whose models the journals kept, by step
+    kept: list[Line]  # updates whose models the journals kept
     departures: list[tuple[int, int]]  # (step, node) of the moves that ended elsewhere than in a simulation
     reissues: int
     discarded: int  # updates that these re-issues discarded
@@ -178,79 +155,71 @@ class Story(NamedTuple):
         """Whether it made all its updates, or diverged."""
         return self.end.kind == "finish"
 
+    def words(self, network: Network) -> str:
+        """How it ended, in words."""
+        ended = "ended" if self.finished else "not finished, newest model"
+        how, where = "diverged" if self.end.note == "diverged" else ended, name_of(network, self.end.node)
+        words = f"{self.updates:,} updates, {how} at {where}, {self.end.messages:,} messages"
+        again = f", re-issued {self.reissues} times, {self.discarded:,} updates discarded" if self.reissues else ""
+        return f"{words}, {len(self.departures)} departures{again}"
 
-def tell(
-    network: Network,
-    key: Key,
-    books: Sequence[Book],
-    copies: Sequence[Line] = (),
-    floors: Mapping[int, Generation] = MappingProxyType({}),
-) -> Story:
+
+def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floors: dict[int, Generation]) -> Story:
     """The history of one token from the journals; `gaps` has each update of its lineage that was lost or made twice.
 
-    `floors` are the newest generations of which nodes have heard, by walk.
+    `copies` are of tokens that have not finished. `floors` are the newest generations of which nodes have heard.
     """
-    newer = [line for book in books for line in book.kept if line.key == key and line.kind == "finish" and line.token]
-    newer += [line for line in copies if line.key == key]
+    own = [line for book in books for line in book.kept if line.key == key and line.token]
+    ends = [*(line for line in own if line.kind == "finish"), *(line for line in copies if line.key == key)]
     nothing = Line(0, 0.0, key, "nothing", Position(Generation(0, -1), 0, 0), None, "", 0, 0)
-    end = max(newer, key=lambda line: line.point, default=nothing)
-    last, newest, made = end.point.step, max(end.point.generation, floors.get(key.walk, end.point.generation)), 0
-    path, times, departures = np.full(last + 1, -1, np.int32), np.zeros(last + 1, np.int32), set[tuple[int, int]]()
-    run = network.table.run
+    end, run, made = max(ends, key=lambda line: line.point, default=nothing), network.table.run, 0
+    token, last, newest = end.token, end.point.step, [end.point.generation]
+    path, times = np.full(last + 1, -1, np.int32), np.zeros(last, np.int32)
     marks = np.minimum(marks_in(-1, run.steps, run.every, run.steps), last)
-    told = dict[int, tuple[int, int, float]]()
+    told, departures = dict[int, tuple[int, int, float]](), set[tuple[int, int]]()
     places = dict[int, NDArray[Any]]()  # of the updates of each node
+    newest += [floors[key.walk]] if key.walk in floors else []
     for book in books:
-        lines, own = book.lines, book.lines["walks"] == key.walk
-        ends = lines[own & np.isin(lines["kinds"], (_REISSUE, _FINISH))]
-        newest = max(newest, newest, *map(Generation, ends["generations"].tolist(), ends["issuers"].tolist()))
-        lived, update = own & _descends(end.token, lines), lines["kinds"] == _UPDATE
-        made += int((own & update).sum())
-        departed = lines["steps"][lived & (lines["kinds"] == _DEPARTURE)]
-        departures |= {(step - 1, book.node) for step in departed.tolist()}
-        lived &= update & (lines["steps"] >= 1) & (lines["steps"] <= last)
-        where = places[book.node] = lines["steps"][lived] - 1
+        lines = book.lines[book.lines["walks"] == key.walk]
+        steps, lived, update = lines["steps"].astype("i8"), _descends(token, lines), lines["kinds"] == _UPDATE
+        ends_here = lines[np.isin(lines["kinds"], (_REISSUE, _FINISH))]
+        newest += map(Generation, ends_here["generations"].tolist(), ends_here["issuers"].tolist())
+        made += int(update.sum())
+        departures |= {(step - 1, book.node) for step in steps[lived & (lines["kinds"] == _DEPARTURE)].tolist()}
+        lived &= update & (steps >= 1) & (steps <= last)
+        where = places[book.node] = steps[lived] - 1
         np.add.at(times, where, 1)
         path[where] = book.node
-        shown = lines[lived & np.isin(lines["steps"], (marks, marks + 1))]
+        shown = lines[lived & np.isin(steps, (marks, marks + 1))]
         told.update(zip(shown["steps"].tolist(), shown[["messages", "probes", "seconds"]].tolist(), strict=True))
     path[last], told[last + 1] = end.node, (end.messages, end.probes, end.seconds)
-    gaps = _gaps(network, times[:last], places)
-    if newest > end.point.generation and end.token is not None:
-        gaps.append(f"generation {newest.number} of {name_of(network, newest.issuer)} is newer than what was found")
-    if last < run.steps and end.kind == "finish" and end.note != "diverged":
-        gaps.append(f"finished after {last} updates, expected {run.steps}")
-    kept = [line for book in books for line in book.kept if line.key == key and line.kind == "update" and line.token]
-    models = {line.point.step: line for line in kept if end.token is not None and end.token.descends(line.point)}
-    reissues, discarded = len(end.token.lineage) if end.token else 0, made - int((times[:last] > 0).sum())
-    return Story(key, end, path, told, models, sorted(departures), reissues, discarded, gaps)
-
-
-def _gaps(network: Network, times: NDArray[np.int32], places: Mapping[int, NDArray[Any]]) -> list[str]:
-    """The updates that are in no journal or in several, given how often each was found, and where."""
-    found = []
+    gaps = []
     if lost := ranges(np.flatnonzero(times == 0) + 1):
-        found.append(f"{lost} should be in one journal, found in none")
+        gaps.append(f"{lost} should be in one journal, found in none")
     if several := ranges(np.flatnonzero(times > 1) + 1):
         names = ", ".join(name_of(network, node) for node, where in places.items() if (times[where] > 1).any())
-        found.append(f"{several} should be in one journal, found more than once at {names}")
-    return found
+        gaps.append(f"{several} should be in one journal, found more than once at {names}")
+    if token and (latest := max(newest)) > end.point.generation:
+        gaps.append(f"generation {latest.number} of {name_of(network, latest.issuer)} is newer than what was found")
+    if last < run.steps and end.kind == "finish" and end.note != "diverged":
+        gaps.append(f"finished after {last} updates, expected {run.steps}")
+    kept = [line for line in own if line.kind == "update" and token and token.descends(line.point)]
+    reissues, discarded = len(token.lineage) if token else 0, made - int((times > 0).sum())
+    return Story(key, end, path, told, kept, sorted(departures), reissues, discarded, gaps)
 
 
 def _descends(token: Token | None, lines: NDArray[Any]) -> NDArray[np.bool_]:
     """`Token.descends` for many lines: the limit of each generation is looked up."""
     if token is None:
         return np.zeros(lines.size, dtype=bool)
-    limits, generation = dict[Generation, tuple[int, int]](), token.origin
-    for issued in token.lineage:
-        limits.setdefault(generation, issued.place)
-        generation = issued.generation
-    limits.setdefault(generation, (_LARGEST, _LARGEST))
+    generations = [token.origin, *(issued.generation for issued in token.lineage)]
+    places = [*(issued.place for issued in token.lineage), (_LARGEST, _LARGEST)]
+    limits = dict(zip(reversed(generations), reversed(places), strict=True))  # of one that is there twice, the first
     found, where = np.unique(lines["generations"].astype("i8") << 32 | lines["issuers"] + 1, return_inverse=True)
     pairs = [limits.get(Generation(one >> 32, (one & 0xFFFFFFFF) - 1), (-1, -1)) for one in found.tolist()]
-    steps, hops = np.array(pairs, dtype="i8").reshape(-1, 2).T
-    step, hop = steps[where], hops[where]
-    return np.asarray((lines["steps"] < step) | ((lines["steps"] == step) & (lines["hops"] <= hop)))
+    step, hop = np.array(pairs, dtype="i8").reshape(-1, 2)[where].T
+    steps, hops = lines["steps"].astype("i8"), lines["hops"].astype("i8")
+    return np.asarray((steps < step) | ((steps == step) & (hops <= hop)))
 
 
 def ranges(steps: NDArray[np.int64]) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, NamedTuple, Self
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
@@ -17,11 +14,12 @@ import numpy as np
 from freewalk.errors import PeerError
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.server import CALLS, OPERATE, Identity
+from freewalk.peers.node.store import Line
 from freewalk.peers.operator import operator_pb2 as ask
-from freewalk.peers.operator.journal import Book
+from freewalk.peers.operator.journal import Book, copy_of
 from freewalk.peers.protocol.messages import LINEAGE
-from freewalk.peers.protocol.payload import SMALL, Form, Incoming, Payload, is_digest
-from freewalk.peers.protocol.token import Key, Position
+from freewalk.peers.protocol.payload import Form, Payload, is_digest
+from freewalk.peers.protocol.token import Generation, Key, Position
 from freewalk.peers.protocol.wire import from_point, require, to_point
 
 _PATIENCE = 10.0  # seconds for an answer, or for a page of a journal
@@ -43,26 +41,19 @@ def operator_of(network: Network) -> Operator:
     return Operator(Identity.read(network.table.operator, network.credentials), network)
 
 
-class Operator:
+class Operator(AsyncExitStack):
     """Calls the nodes of a network; whatever a node does not answer, or answers wrongly, is a `PeerError`."""
 
     def __init__(self, identity: Identity, network: Network) -> None:
+        super().__init__()
         self.identity, self.network = identity, network
         self.nodes = {node.number: node for node in network.nodes}
         self._channels: dict[int, Any] = {}
 
-    async def __aenter__(self) -> Self:
-        """Prepare to call."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close all channels."""
-        for channel in self._channels.values():
-            await channel.close()
-
     def _channel(self, node: int) -> Any:
         if node not in self._channels:
-            self._channels[node] = self.identity.channel(self.nodes[node])
+            channel = self._channels[node] = self.identity.channel(self.nodes[node])
+            self.push_async_callback(channel.close)
         return self._channels[node]
 
     def _call(self, node: int, name: str, asked: Any, patience: float | None = None) -> Any:
@@ -73,8 +64,7 @@ class Operator:
 
     @contextmanager
     def _reaching(self, node: int) -> Iterator[None]:
-        known = self.nodes[node]
-        where = f"node {known.name} at {known.address}"
+        where = f"node {self.nodes[node].name} at {self.nodes[node].address}"
         try:
             yield
         except grpc.aio.AioRpcError as error:
@@ -85,42 +75,41 @@ class Operator:
         except PeerError as error:
             raise PeerError(f"what {where} says is wrong: {plain(str(error))}") from None
 
-    async def _parts(self, call: Any, each: float, whole: float) -> AsyncIterator[Any]:
+    async def _parts(self, node: int, name: str, asked: Any, each: float, whole: float) -> AsyncIterator[Any]:
         """What a node streams, which must come in time."""
-        until = time.monotonic() + whole
-        try:
-            while True:
-                async with asyncio.timeout(min(each, max(until - time.monotonic(), 0.0))):
-                    part = await call.read()
-                if part is grpc.aio.EOF:
-                    return
-                yield part
-        finally:
-            call.cancel()
+        call = self._call(node, name, asked, whole)  # which is cancelled when nobody has it any more
+        while True:
+            async with asyncio.timeout(each):
+                part = await call.read()
+            if part is grpc.aio.EOF:
+                return
+            yield part
 
     async def status(self, node: int, patience: float = _PATIENCE) -> Any:
         """The status of a node; None if it does not answer."""
         try:
-            return self._believed(await self._call(node, "Status", ask.Ask(), patience))
+            status = await self._call(node, "Status", ask.Ask(), patience)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.PERMISSION_DENIED:
                 raise PeerError(f"node {self.nodes[node].name} rejects {self.identity.name!r}") from None
             return None
-
-    def _believed(self, status: Any) -> Any:
-        """A status without what cannot be true, and without letters that a terminal would obey."""
-        run, status.closed = self.network.table.run, plain(status.closed)
-        walks = [walk for walk in status.walks if walk.walk < run.tokens and all(map(self._possible, points_of(walk)))]
+        walks = [walk for walk in status.walks if self._possible(walk)]
         del status.walks[:]
         status.walks.extend(walks)
+        status.closed = plain(status.closed)
         for walk in status.walks:
             walk.stage, walk.failure = plain(walk.stage), plain(walk.failure)
         return status
 
-    def _possible(self, point: Any) -> bool:
-        """Whether a point can be one of this network."""
-        few = point.number <= LINEAGE and point.step <= self.network.table.run.steps and point.hop < 2**31
-        return bool(few and -1 <= point.issuer < len(self.nodes))
+    def _possible(self, walk: Any) -> bool:
+        """Whether what a status says of a walk can be true."""
+        run, nodes, points = self.network.table.run, len(self.nodes), (walk.point, walk.floor, walk.seen, walk.origin)
+        within = all(
+            -1 <= one.issuer < nodes and one.number <= LINEAGE and one.step <= run.steps and one.hop < 2**31
+            for one in (*points, *walk.lineage)
+        )
+        named = is_digest(walk.digest) or not walk.HasField("point")
+        return within and named and walk.walk < run.tokens and len(walk.lineage) <= LINEAGE
 
     async def statuses(self, patience: float = 2.0) -> dict[int, Any]:
         """The status of all nodes; None for those that do not answer."""
@@ -133,7 +122,7 @@ class Operator:
         while True:
             statuses = await self.statuses()
             here = whereabouts(run, statuses)
-            lost = [one._replace(told=None) for one in here if one.state == "lost"]
+            lost = [one._replace(told=None, copy=None) for one in here if one.state == "lost"]
             if lost == before or not lost:
                 return statuses, here
             before = lost
@@ -149,37 +138,35 @@ class Operator:
 
     async def journal(self, node: int, run: str) -> Book:
         """The lines of a run in the journal of a node; models that they keep are only announced."""
-        with self._reaching(node), TemporaryFile() as file:
-            book = Book(self.network, node, run, file)
-            async for page in self._parts(self._call(node, "Journal", ask.Lines(run=run)), _PATIENCE, _LONGEST):
-                book.add(page)
-            return book.finish()
-
-    async def fetch(self, node: int, digest: str, size: int, folder: Path, diverged: bool = False) -> dict[str, Any]:
-        """The vectors of a model that a node holds or that its journal kept; a large one is written to a folder.
-
-        They are finite, unless the token has `diverged`.
-        """
-        task = self.network.task
-        names = ("x", *task.rule.carries)
-        form = Form(names, ((task.objective.dim,),) * len(names), np.dtype(task.job.precision))
+        book = Book(self.network, node, run)
         with self._reaching(node):
-            require(is_digest(digest) and form.size_fits(size), f"a model of {size:,} bytes")
-            call = self._call(node, "Fetch", ask.Fetch(digest=digest))
-            parts = self._parts(call, _PIECE, _PIECE + size / _SLOWEST)
-            payload = await _received(parts, digest, size, folder)
-            wrong = await asyncio.to_thread(form.check, payload)
-            require(not wrong or diverged, f"a model: {wrong}")
+            async for page in self._parts(node, "Journal", ask.Lines(run=run), _PATIENCE, _LONGEST):
+                book.add(page)
+        return book.finish()
+
+    async def fetch(self, node: int, digest: str, size: int, diverged: bool = False) -> dict[str, Any]:
+        """The vectors of a model that a node holds or its journal kept: finite, unless the token has `diverged`."""
+        task, data = self.network.task, bytearray()
+        names, shape, kind = ("x", *task.rule.carries), (task.objective.dim,), np.dtype(task.job.precision)
+        with self._reaching(node):
+            require(Form(names, (shape,) * len(names), kind).size_fits(size), f"a model of {size:,} bytes")
+            async for piece in self._parts(node, "Fetch", ask.Fetch(digest=digest), _PIECE, _PIECE + size / _SLOWEST):
+                data += piece.data
+                require(len(data) <= size, f"a model is longer than the {size:,} bytes announced")
+            payload = Payload.holding(bytes(data))
+            require(payload.digest == digest, "a model is another one than was announced")
             found = payload.arrays()
-            shapes = {name: (vector.shape, vector.dtype) for name, vector in found.items()}
-            require(shapes == dict.fromkeys(names, (form.shapes[0], form.dtype)), f"a model: {wrong}")
+            right = {name: (one.shape, one.dtype) for name, one in found.items()} == dict.fromkeys(names, (shape, kind))
+            finite = diverged or all(bool(np.isfinite(vector).all()) for vector in found.values())
+            require(right and finite, f"a model of other vectors than {', '.join(names)} of {shape}, or not finite")
         return found
 
-    async def collect(self, node: int, key: Key, point: Position) -> None:
-        """Tell a node that a finished token is safe here."""
-        asked = ask.Collect(run=key.run, walk=key.walk, point=to_point(point, ask.Point))
+    async def collect(self, node: int, ends: Sequence[tuple[Key, Position]]) -> None:
+        """Tell a node that finished tokens are safe here."""
         with self._reaching(node):
-            await self._call(node, "Collect", asked, _PATIENCE)
+            for (run, walk), point in ends:
+                asked = ask.Collect(run=run, walk=walk, point=to_point(point, ask.Point))
+                await self._call(node, "Collect", asked, _PATIENCE)
 
     async def forget(self, node: int, run: str) -> None:
         """Tell a node to remove all that it has of a run."""
@@ -187,38 +174,16 @@ class Operator:
             await self._call(node, "Forget", ask.Forget(run=run), _PATIENCE)
 
 
-async def _received(parts: AsyncIterator[Any], digest: str, size: int, folder: Path) -> Payload:
-    """A model that arrives in pieces, if it is the one that was announced."""
-    if size > SMALL:
-        with closing(Incoming(folder, digest, size)) as incoming:
-            async for piece in parts:
-                incoming.write(piece.data)
-            return incoming.finish()
-    data = b""
-    async for piece in parts:
-        data += piece.data
-        require(len(data) <= size, f"a model is longer than the {size:,} bytes announced")
-    payload = Payload.holding(data)
-    require(payload.digest == digest, "a model is another one than was announced")
-    return payload
-
-
 async def _launch(key: Key, payload: Payload, permit: bytes) -> AsyncIterator[Any]:
     data, (run, walk) = payload.data or b"", key
     yield ask.Launch(run=run, walk=walk, digest=payload.digest, size=payload.size, data=data, permit=permit)
-    if payload.data is None:
-        for data in payload.chunks():
-            yield ask.Launch(data=data)
+    for data in payload.chunks() if payload.data is None else ():
+        yield ask.Launch(data=data)
 
 
 def plain(text: str) -> str:
     """What a node says, for a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_LETTERS])
-
-
-def points_of(walk: Any) -> list[Any]:
-    """The points in what a status says of a walk."""
-    return [walk.point, walk.floor, walk.seen, walk.origin, *walk.lineage]
 
 
 class Whereabouts(NamedTuple):
@@ -230,11 +195,18 @@ class Whereabouts(NamedTuple):
     told: Any  # what its holder says of it, or whoever knew it last: `ask.Walk`
     state: str  # "held", "moving", "collected", "silent" (nobody has it, but not all nodes answer) or "lost"
     last: int  # the node that had it last
+    floor: Generation  # the newest of which a node has heard
+    copy: Line | None  # the newest one that a node has
+
+    @property
+    def finished(self) -> bool:
+        """Whether it made all its updates, or diverged."""
+        return bool(self.told.finished or self.state == "collected")
 
     @property
     def over(self) -> bool:
         """Whether nothing more will happen to it."""
-        return bool(self.told.finished or self.told.failure or self.state in ("collected", "lost"))
+        return bool(self.finished or self.told.failure or self.state == "lost")
 
     def words(self, network: Network) -> str:
         """Where it is, in words."""
@@ -245,9 +217,9 @@ class Whereabouts(NamedTuple):
             return f"no node holds the token of {walk}: {known}"
         if self.told.failure:
             return f"{walk} is stuck at {name} ({update}): {self.told.failure}"
-        doing = {"moving": "was last seen at", "silent": "was last seen by the nodes that answer at"}
-        if self.state == "collected" or self.told.finished:
+        if self.finished:
             return f"{walk} has finished at {name}" + (", and is collected" if self.state == "collected" else "")
+        doing = {"moving": "was last seen at", "silent": "was last seen by the nodes that answer at"}
         return f"{walk} {doing.get(self.state, 'is at')} {name} ({update})"
 
 
@@ -256,22 +228,23 @@ def whereabouts(run: str, statuses: dict[int, Any]) -> list[Whereabouts]:
     found: dict[Key, list[tuple[int, Any]]] = defaultdict(list)
     for node, status in statuses.items():
         for walk in () if status is None else status.walks:
-            if walk.run == run:
-                found[Key(run, walk.walk)].append((node, walk))
-    return [_whereabouts(key, found[key], None in statuses.values()) for key in sorted(found)]
+            found[Key(walk.run, walk.walk)].append((node, walk))
+    keys = sorted(key for key in found if key.run == run)
+    return [_whereabouts(key, found[key], None in statuses.values()) for key in keys]
 
 
 def _whereabouts(key: Key, told: list[tuple[int, Any]], silent: bool) -> Whereabouts:
     def newest(pair: tuple[int, Any]) -> tuple[bool, Position, bool]:
-        walk = pair[1]
-        return walk.HasField("point"), from_point(walk.point if walk.HasField("point") else walk.seen), walk.held
+        has = pair[1].HasField("point")
+        return has, from_point(pair[1].point if has else pair[1].seen), pair[1].held
 
     node, best = max(told, key=newest)
-    _, point, held = newest((node, best))
-    floor = max((walk.floor.number, walk.floor.issuer) for _, walk in told)
-    collected = any(walk.collected and (walk.floor.number, walk.floor.issuer) == floor for _, walk in told)
+    has, point, held = newest((node, best))
+    floor, collected = max((from_point(walk.floor).generation, walk.collected) for _, walk in told)
     moving = any(walk.held or walk.stage in _MOVING for _, walk in told)
-    seen = max(told, key=lambda pair: from_point(pair[1].seen))
-    last = node if held else seen[0]
+    keeper, seen = max(((one, from_point(walk.seen)) for one, walk in told), key=lambda pair: pair[1])
     state = "collected" if collected else "held" if held else "moving" if moving else "silent" if silent else "lost"
-    return Whereabouts(key, max(point, from_point(seen[1].seen)), node if held else None, best, state, last)
+    counts = ("diverged" if best.diverged else "", best.messages, best.probes, node)
+    copy = Line(0, 0.0, key, "copy", point, copy_of(point, best), *counts) if has else None
+    here, last = (node, node) if held else (None, keeper)
+    return Whereabouts(key, max(point, seen), here, best, state, last, floor, copy)

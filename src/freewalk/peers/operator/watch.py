@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from tempfile import gettempdir
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,81 +39,58 @@ class Glance(NamedTuple):
 async def glance(operator: Operator, network: Network, run: str) -> Glance:
     """Get the status of a run."""
     statuses, tokens = await operator.located(run)
-    measures = {}
+    measures, objective = {}, network.task.objective
     for one in tokens:
         if one.node is not None and 0 < one.told.size <= SMALL:
-            try:
-                asked = (one.node, one.told.digest, one.told.size, Path(gettempdir()), one.told.diverged)
-                vectors = await operator.fetch(*asked)
-            except PeerError:  # it has moved in the meantime, or is not what was announced
-                continue
-            objective = network.task.objective
-            with np.errstate(all="ignore"):
+            # a PeerError: it has moved in the meantime, or is not what was announced
+            with suppress(PeerError), np.errstate(all="ignore"):
+                vectors = await operator.fetch(one.node, one.told.digest, one.told.size, one.told.diverged)
                 values = measured(objective, vectors[network.task.rule.reports])
-            measures[one.key.walk] = float(values[objective.primary])
+                measures[one.key.walk] = float(values[objective.primary])
     return Glance(tokens, measures, statuses, forgotten(run, statuses))
 
 
 def as_json(network: Network, run: str, seen: Glance) -> str:
     """A status as one line of JSON."""
-    primary = network.task.objective.primary
+    names = [node.name for node in network.nodes]
     tokens = [
-        {
-            "walk": one.key.walk,
-            "node": None if one.node is None else network.nodes[one.node].name,
-            "stage": one.told.stage,
-            "state": one.state,
-            "updates": one.point.step,
-            "generation": one.point.generation.number,
-            **{name: getattr(one.told, name) for name in ("messages", "probes", "finished", "diverged")},
-            "failure": one.told.failure or None,
-            primary: seen.measures.get(one.key.walk),
-        }
+        {"walk": one.key.walk, "node": None if one.node is None else names[one.node], "stage": one.told.stage}
+        | {"state": one.state, "updates": one.point.step, "generation": one.point.generation.number}
+        | {name: getattr(one.told, name) for name in ("messages", "probes", "finished", "diverged")}
+        | {"failure": one.told.failure or None, network.task.objective.primary: seen.measures.get(one.key.walk)}
         for one in seen.tokens
     ]
     nodes = [
-        {"node": network.nodes[number].name, "up": status is not None, **({} if status is None else _health(status))}
+        {"node": names[number], "up": status is not None} | ({} if status is None else _health(status))
         for number, status in seen.statuses.items()
     ]
     return json.dumps({"run": run, "steps": network.table.run.steps, "tokens": tokens, "nodes": nodes})
 
 
 def _health(status: Any) -> dict[str, Any]:
-    return {
-        "process": status.process,
-        "updates": status.updates,
-        "links": sum(edge.up for edge in status.edges),
-        "of": len(status.edges),
-        "sent_bytes": sum(edge.sent for edge in status.edges),
-        "received_bytes": status.received,
-        "refused": status.refused,
-        "closed": status.closed or None,
-    }
+    up, sent = sum(edge.up for edge in status.edges), sum(edge.sent for edge in status.edges)
+    said = {"process": status.process, "updates": status.updates, "links": up, "of": len(status.edges)}
+    sizes = {"sent_bytes": sent, "received_bytes": status.received}
+    return said | sizes | {"refused": status.refused, "closed": status.closed or None}
 
 
 def table(network: Network, run: str, seen: Glance) -> RenderableType:
     """A status for a terminal."""
     from rich.console import Group
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     primary, steps = network.task.objective.primary, network.table.run.steps
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("token", "at", "doing", "updates", "messages", "probes", primary, "re-issued"):
-        shown.add_column(head, justify="left" if head in ("at", "doing") else "right")
+    names = ("token", "at", "doing", "updates", "messages", "probes", primary, "re-issued")
+    heads = [Column(name, justify="left" if name in ("at", "doing") else "right") for name in names]
+    shown = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for one in seen.tokens:
-        value, held = seen.measures.get(one.key.walk), one.node is not None
-        doing = one.told.failure or ("diverged" if one.told.diverged else one.told.stage)
-        shown.add_row(
-            str(one.key.walk),
-            network.nodes[one.last].name if held else _SAID[one.state],
-            Text(doing if held else ""),
-            f"{one.point.step:,} of {steps:,}",
-            f"{one.told.messages:,}",
-            f"{one.told.probes:,}",
-            "" if value is None else f"{value:.4g}",
-            str(one.point.generation.number or ""),
-        )
+        told, value, held = one.told, seen.measures.get(one.key.walk), one.node is not None
+        place = network.nodes[one.last].name if held else _SAID[one.state]
+        doing = Text((told.failure or ("diverged" if told.diverged else told.stage)) if held else "")
+        counts = (f"{one.point.step:,} of {steps:,}", f"{told.messages:,}", f"{told.probes:,}")
+        more = ("" if value is None else f"{value:.4g}", str(one.point.generation.number or ""))
+        shown.add_row(str(one.key.walk), place, doing, *counts, *more)
     up = {node: status for node, status in seen.statuses.items() if status is not None}
     down = [network.nodes[node].name for node in seen.statuses if node not in up]
     broken = sum(not edge.up for status in up.values() for edge in status.edges)
