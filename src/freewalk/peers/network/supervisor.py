@@ -203,7 +203,7 @@ class Supervisor:
         self.deaths = dict.fromkeys(nodes, 0)  # that came quickly, one after another
         self.ended = Counter[str]()
         self._began: dict[str, float] = {}
-        self._due: dict[str, float] = {}
+        self._due = dict.fromkeys(nodes, 0.0)  # when to start those that do not run
         # Held only by the supervisor: a node that reads the end of it knows that its supervisor is gone.
         self._lifeline, self._held = os.pipe()
 
@@ -212,21 +212,24 @@ class Supervisor:
         told: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: told.append(number))
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if they are ignored, as a parent may have left it, none is seen
         try:
             _note(self.folder, {}, {})
-            for name in self.nodes:
-                self._start(name)
-            changed = True
+            noted = dict[int, str]()
             while not told:
-                if changed:
-                    _note(self.folder, {name: child for child, name in self.running.items()}, self.ended)
+                self._reap()
+                for name in [name for name, when in self._due.items() if when <= time.monotonic()]:
+                    self._start(name)
+                if noted != self.running:
+                    noted = dict(self.running)
+                    _note(self.folder, {name: child for child, name in noted.items()}, self.ended)
                 time.sleep(_GLANCE)
-                changed = self._reap() | self._restart()
         finally:
             self._stop()
             (self.folder / _STATE).unlink(missing_ok=True)
 
     def _start(self, name: str) -> None:
+        del self._due[name]
         self._began[name] = time.monotonic()
         child = os.fork()
         if child == 0:
@@ -242,34 +245,20 @@ class Supervisor:
             os._exit(0)
         self.running[child] = name
 
-    def _reap(self) -> bool:
+    def _reap(self) -> None:
         """Record which nodes have died, and when to restart them: soon, with increasing delays for quick deaths."""
-        changed = False
         while self.running:
-            try:
-                child, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return changed
+            child, status = os.waitpid(-1, os.WNOHANG)
             if child == 0:
-                return changed
-            name = self.running.pop(child, None)
-            if name is None:
+                return
+            if (name := self.running.pop(child, None)) is None:  # a child of what this process was before
                 continue
-            changed = True
             self.ended[name] += 1
             lived = time.monotonic() - self._began[name]
             self.deaths[name] = self.deaths[name] + 1 if lived < 1.0 else 0
             wait = 0.0 if self.deaths[name] < 3 else min(0.1 * 2 ** self.deaths[name], _LONGEST)
             self._due[name] = time.monotonic() + wait
             log.warning("node %s ended (%s)", name, os.waitstatus_to_exitcode(status))
-        return changed
-
-    def _restart(self) -> bool:
-        due = [name for name, when in self._due.items() if when <= time.monotonic()]
-        for name in due:
-            del self._due[name]
-            self._start(name)
-        return bool(due)
 
     def _stop(self) -> None:
         for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, math.inf)):
