@@ -10,9 +10,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from freewalk.checks import Checks, show
+from freewalk.checks import show
 from freewalk.errors import MissingExtra, PeerError
-from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY
+from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, attempted, check
 from freewalk.peers.node.process import exposed
 from freewalk.peers.protocol.token import Generation, Key, Trust
 from freewalk.peers.protocol.wire import pb
@@ -31,8 +31,9 @@ LOOPBACK = ("127.0.0.1", "::1")
 _BEFORE = timedelta(minutes=5)  # tolerance for clocks that differ a little
 _LONGEST = 64  # letters of a common name
 _SOON = timedelta(days=30)  # before the end, to leave time for issuing a new certificate
-
-check = Checks(PeerError)
+#: What the keys of certificates are not for.
+_UNUSED: tuple[str, ...] = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+_UNUSED += ("encipher_only", "decipher_only")
 
 
 class Description(NamedTuple):
@@ -194,10 +195,8 @@ def describe(pem: bytes, what: str = "the certificate") -> Description:
 
 
 def _description(found: x509.Certificate) -> Description:
-    name, issuer = (
-        "".join(str(one.value) for one in whose.get_attributes_for_oid(NameOID.COMMON_NAME)[:1])
-        for whose in (found.subject, found.issuer)
-    )
+    common = [whose.get_attributes_for_oid(NameOID.COMMON_NAME) for whose in (found.subject, found.issuer)]
+    name, issuer = ("".join(str(one.value) for one in several[:1]) for several in common)
     extensions: dict[type, Any] = {type(one.value): one.value for one in found.extensions}
     others = extensions.get(x509.SubjectAlternativeName, x509.SubjectAlternativeName([]))
     kinds: tuple[type, ...] = (x509.DNSName, x509.IPAddress, x509.UniformResourceIdentifier)
@@ -253,14 +252,12 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
 def write(path: Path, data: bytes, secret: bool = False) -> None:
     """Write a file that anybody may read; a secret one only its owner can read, at any time."""
     mode = 0o600 if secret else 0o644
-    try:
+    with attempted(f"{path}: cannot be written", "give another folder"):
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-    except OSError as error:
-        raise PeerError(f"{path}: cannot be written ({error.strerror or error}); give another folder") from error
 
 
 def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | None = None) -> Any:
@@ -271,28 +268,19 @@ def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | 
     days = 365.25 * check.real("certificates", "years", years, high=1000.0, above=0.0)
     now = datetime.now(UTC).replace(microsecond=0)
     last, signs = now + timedelta(days=days), end is None
-
-    def named(words: str) -> Any:
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, words)])
-
+    subject, signer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in (name, issuer))
+    usage = x509.KeyUsage(digital_signature=True, key_cert_sign=signs, crl_sign=signs, **dict.fromkeys(_UNUSED, False))
     return (
         x509.CertificateBuilder()
-        .subject_name(named(name))
-        .issuer_name(named(issuer))
+        .subject_name(subject)
+        .issuer_name(signer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BEFORE)
         .not_valid_after(last if end is None else min(last, end))
         .add_extension(x509.BasicConstraints(ca=signs, path_length=0 if signs else None), critical=True)
-        .add_extension(_usage(signs), critical=True)
+        .add_extension(usage, critical=True)
     )
-
-
-def _usage(signs_certificates: bool) -> Any:
-    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
-    off = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
-    signs = {"key_cert_sign": signs_certificates, "crl_sign": signs_certificates}
-    return x509.KeyUsage(digital_signature=True, **off, **signs)
 
 
 def _general_name(owner: str, host: str) -> Any:
@@ -319,8 +307,5 @@ def _key(pem: bytes, what: str) -> Any:
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with attempted(f"{path}: cannot be read", "`freewalk network init` writes it"):
         return path.read_bytes()
-    except OSError as error:
-        why = error.strerror or error
-        raise PeerError(f"{path}: cannot be read ({why}); `freewalk network init` writes it") from error

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from freewalk.errors import PeerError
-from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.config import NodeConfig, attempted
 from freewalk.peers.network.init import Network
 from freewalk.peers.node import process
 from freewalk.specs import catalogue
@@ -74,13 +74,10 @@ def up(folder: str | os.PathLike[str], detach: bool, say: Callable[[str], Any]) 
 def _claim(folder: Path) -> int:
     """Lock a network for this process and those that it forks; returns the handle."""
     path, until = folder / _LOCK, time.monotonic() + _RELEASED
-    try:
+    with attempted(f"{path}: cannot be locked", "move the network to a disk of this machine"):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         while not (ours := _locked(handle, shared=False)) and time.monotonic() < until:
             time.sleep(_GLANCE)
-    except OSError as error:
-        remedy = "move the network to a disk of this machine"
-        raise PeerError(f"{path}: cannot be locked ({error.strerror or error}); {remedy}") from error
     if ours:
         _note(folder, {}, {})  # instead of what a killed supervisor has left
         return handle
@@ -105,13 +102,10 @@ def _locked(handle: int, shared: bool) -> bool:
 def _held(folder: Path) -> bool:
     """Whether a supervisor of this network is alive."""
     try:
-        handle = os.open(folder / _LOCK, os.O_RDONLY)
+        with open(folder / _LOCK) as lock:
+            return not _locked(lock.fileno(), shared=True)
     except OSError:
         return False
-    try:
-        return not _locked(handle, shared=True)
-    finally:
-        os.close(handle)
 
 
 def _note(folder: Path, nodes: Mapping[str, int], ended: Mapping[str, int]) -> None:
@@ -125,9 +119,8 @@ def _warm(configs: Sequence[NodeConfig]) -> None:
     import numpy.ma  # noqa: F401 - imported by numpy when it is first used
     import threadpoolctl  # noqa: F401
 
-    from freewalk.peers.node import server
+    from freewalk.peers.node import server  # noqa: F401 - and all that it imports
 
-    assert server  # and all that it imports
     catalogue.families()
     if any(one.node.data.object for one in configs) and find_spec("torch") is not None:
         import torch
