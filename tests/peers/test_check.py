@@ -97,7 +97,7 @@ def test_an_edge_that_one_side_knows(network):
 
 def test_a_certificate_that_expires_soon_is_named_and_stops_nothing(network):
     """The node runs until the end, and others accept it; the check says that it is time for a new one."""
-    issued = Authority.read(network.folder / OPERATOR).issue("node-0002", years=10 / 365.25)
+    issued = Authority.read(network.folder / OPERATOR).issue("node-0002", years=10 / 365.25, number=2)
     certificate, key, _ = network.config(2).credentials
     write(certificate, issued.certificate)
     write(key, issued.key, secret=True)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from freewalk.checks import Checks, show
+from freewalk.checks import show
 from freewalk.errors import MissingExtra, PeerError
-from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY
+from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, attempted, check
+from freewalk.peers.node.process import exposed
 from freewalk.peers.protocol.token import Generation, Key, Trust
 from freewalk.peers.protocol.wire import pb
 
 try:
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -32,15 +31,9 @@ LOOPBACK = ("127.0.0.1", "::1")
 _BEFORE = timedelta(minutes=5)  # tolerance for clocks that differ a little
 _LONGEST = 64  # letters of a common name
 _SOON = timedelta(days=30)  # before the end, to leave time for issuing a new certificate
-
-check = Checks(PeerError)
-
-
-class Issued(NamedTuple):
-    """A certificate and its private key, both as PEM."""
-
-    certificate: bytes
-    key: bytes
+#: What the keys of certificates are not for.
+_UNUSED: tuple[str, ...] = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+_UNUSED += ("encipher_only", "decipher_only")
 
 
 class Description(NamedTuple):
@@ -50,21 +43,26 @@ class Description(NamedTuple):
     issuer: str  # and of its signer
     names: tuple[str, ...]  # DNS names
     addresses: tuple[str, ...]  # IP addresses
+    uris: tuple[str, ...]  # one has the number of a node
     begins: datetime
     ends: datetime
     usages: tuple[str, ...]  # "server", "client", both, or for an authority neither
+    parsed: x509.Certificate
 
 
-@dataclass(frozen=True)
-class Authority:
-    """A certificate authority: the owner of its key admits nodes to a network."""
+class Issued(NamedTuple):
+    """A certificate and its private key, both as PEM."""
 
     certificate: bytes
     key: bytes
 
     def __repr__(self) -> str:
         """Without the key, so that it never appears in a log."""
-        return f"Authority({self._name!r})"
+        return f"{type(self).__name__}({describe(self.certificate).name!r})"
+
+
+class Authority(Issued):
+    """A certificate authority: the owner of its key admits nodes to a network."""
 
     @staticmethod
     def new(name: str, years: float = YEARS_OF_AUTHORITY) -> Authority:
@@ -96,21 +94,17 @@ class Authority:
     ) -> Issued:
         """A certificate for a node, with its number, or an operator, for both ends of a connection, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        own = _certificate(self.certificate, "the certificate of the authority")
-        builder = _builder(name, self._name, key.public_key(), years, own.not_valid_after_utc)
-        others = [_general_name(name, host) for host in dict.fromkeys(hosts) if host != name]
+        own = describe(self.certificate, "the certificate of the authority")
+        builder = _builder(name, own.name, key.public_key(), years, own.ends)
+        names = [_general_name(name, host) for host in dict.fromkeys((name, *hosts))]
         if number is not None:
-            others.append(x509.UniformResourceIdentifier(_uri(number)))
-        names = x509.SubjectAlternativeName([_general_name(name, name, dns=True), *others])
+            names.append(x509.UniformResourceIdentifier(_uri(number)))
         both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key())  # type: ignore[arg-type]
-        builder = builder.add_extension(names, critical=False).add_extension(both, critical=False)
-        builder = builder.add_extension(signer, critical=False)
+        signer: Any = own.parsed.public_key()
+        by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer)
+        for one in (x509.SubjectAlternativeName(names), both, by):
+            builder = builder.add_extension(one, critical=False)
         return Issued(*_signed(builder, key, _key(self.key, "the key of the authority")))
-
-    @property
-    def _name(self) -> str:
-        return describe(self.certificate).name
 
 
 class Signatures(Trust):
@@ -122,16 +116,17 @@ class Signatures(Trust):
     def __init__(
         self, certificate: bytes, key: bytes, authority: bytes, operator: str, number: int | None = None
     ) -> None:
-        own, self._key = _certificate(certificate, "the certificate"), _key(key, "the key")
+        own, self._key = describe(certificate), _key(key, "the key")
         if not isinstance(self._key, ec.EllipticCurvePrivateKey):
             raise PeerError("the key cannot sign, expected one of an elliptic curve, as the authority issues them")
-        if number is not None and _uri(number) not in _uris(own):
+        if number is not None and _uri(number) not in own.uris:
             why = f"the certificate does not name node {number}, so that nobody would believe what it signs"
             raise PeerError(f"{why}; issue new ones with: freewalk network init --upgrade DIR")
-        self._own = own.public_bytes(serialization.Encoding.DER)
-        self._authority, self._operator = _certificate(authority, "the certificate of the authority"), operator
+        self._own = own.parsed.public_bytes(serialization.Encoding.DER)
+        self._authority = describe(authority, "the certificate of the authority").parsed
+        self._operator = operator
         self._starts: dict[Key, int] = {}  # of permitted walks
-        self._verified: dict[bytes, x509.Certificate] = {}
+        self._verified: dict[bytes, Description] = {}
 
     @staticmethod
     def read(certificate: Path, key: Path, authority: Path, operator: str, number: int | None = None) -> Signatures:
@@ -140,63 +135,50 @@ class Signatures(Trust):
 
     def permit(self, key: Key, start: int) -> bytes:
         """The operator's permit for a walk."""
-        return self._signed(_permitted(key, start), start)
+        return self._signed(_words("permit", *key, start), start)
 
     def permits(self, key: Key, permit: bytes) -> bool:
         """Whether the operator launched a walk."""
-        if key not in self._starts and permit and (found := self._read_signed(permit)) is not None:
-            signer, signature, start = found
-            if _common_name(signer.subject) == self._operator and _verifies(signer, signature, _permitted(key, start)):
+        if key not in self._starts and permit:
+            signer, start = self._signer(permit, lambda start: _words("permit", *key, start))
+            if signer is not None and signer.name == self._operator:
                 self._starts[key] = start
         return key in self._starts
 
     def sign(self, key: Key, generation: Generation) -> bytes:
         """The proof of a generation that this node issues."""
-        return self._signed(_issued(key, generation))
+        return self._signed(_words("generation", *key, *generation))
 
     def proves(self, key: Key, generation: Generation, proof: bytes) -> bool:
         """Whether the issuer of a generation signed it; the first one is as the permit says."""
         if generation.number == 0:
             return self._starts.get(key) == generation.issuer
-        if (found := self._read_signed(proof)) is None:
-            return False
-        signer, signature, _ = found
-        return _uri(generation.issuer) in _uris(signer) and _verifies(signer, signature, _issued(key, generation))
+        signer, _ = self._signer(proof, lambda _: _words("generation", *key, *generation))
+        return signer is not None and _uri(generation.issuer) in signer.uris
 
     def _signed(self, words: bytes, start: int = 0) -> bytes:
         signature = self._key.sign(words, ec.ECDSA(hashes.SHA256()))
         return bytes(pb.Signed(certificate=self._own, signature=signature, start=start).SerializeToString())
 
-    def _read_signed(self, data: bytes) -> tuple[x509.Certificate, bytes, int] | None:
-        """The signer, whose certificate is that of the authority, the signature, and a start."""
+    def _signer(self, data: bytes, words: Callable[[int], bytes]) -> tuple[Description | None, int]:
+        """Who signed words with a start, and the start; None unless it was somebody with a certificate of ours."""
         try:
             found = pb.Signed.FromString(data)
             if found.certificate not in self._verified:
                 signer = x509.load_der_x509_certificate(found.certificate)
                 signer.verify_directly_issued_by(self._authority)
-                self._verified[found.certificate] = signer
+                self._verified[found.certificate] = _description(signer)
+            described = self._verified[found.certificate]
+            public: Any = described.parsed.public_key()
+            public.verify(found.signature, words(found.start), ec.ECDSA(hashes.SHA256()))
         except Exception:  # whatever is wrong with it
-            return None
-        return self._verified[found.certificate], found.signature, found.start
+            return None, 0
+        return described, found.start
 
 
-def _permitted(key: Key, start: int) -> bytes:
-    return f"freewalk permit\0{key.run}\0{key.walk}\0{start}".encode()
-
-
-def _issued(key: Key, generation: Generation) -> bytes:
-    return f"freewalk generation\0{key.run}\0{key.walk}\0{generation.number}\0{generation.issuer}".encode()
-
-
-def _verifies(signer: x509.Certificate, signature: bytes, words: bytes) -> bool:
-    public = signer.public_key()
-    if not isinstance(public, ec.EllipticCurvePublicKey):
-        return False
-    try:
-        public.verify(signature, words, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        return False
-    return True
+def _words(*words: object) -> bytes:
+    """What is signed."""
+    return ("freewalk " + "\0".join(map(str, words))).encode()
 
 
 def _uri(number: int) -> str:
@@ -204,31 +186,25 @@ def _uri(number: int) -> str:
     return f"freewalk:node:{number}"
 
 
-def _uris(certificate: x509.Certificate) -> list[str]:
-    names = _extension(certificate, x509.SubjectAlternativeName)
-    return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
-
-
-def _common_name(name: Any) -> str:
-    return "".join(str(one.value) for one in name.get_attributes_for_oid(NameOID.COMMON_NAME)[:1])
-
-
-def describe(pem: bytes) -> Description:
+def describe(pem: bytes, what: str = "the certificate") -> Description:
     """What a certificate says."""
-    found = _certificate(pem, "the certificate")
+    try:
+        return _description(x509.load_pem_x509_certificate(pem))
+    except ValueError:
+        raise PeerError(f"{what}: is not a certificate, expected one as PEM") from None
+
+
+def _description(found: x509.Certificate) -> Description:
+    common = [whose.get_attributes_for_oid(NameOID.COMMON_NAME) for whose in (found.subject, found.issuer)]
+    name, issuer = ("".join(str(one.value) for one in several[:1]) for several in common)
+    extensions: dict[type, Any] = {type(one.value): one.value for one in found.extensions}
+    others = extensions.get(x509.SubjectAlternativeName, x509.SubjectAlternativeName([]))
+    kinds: tuple[type, ...] = (x509.DNSName, x509.IPAddress, x509.UniformResourceIdentifier)
+    names, addresses, uris = (tuple(map(str, others.get_values_for_type(kind))) for kind in kinds)
     words = {ExtendedKeyUsageOID.SERVER_AUTH: "server", ExtendedKeyUsageOID.CLIENT_AUTH: "client"}
-    common = [_common_name(name) for name in (found.subject, found.issuer)]
-    others: Any = _extension(found, x509.SubjectAlternativeName)
-    usages: Any = _extension(found, x509.ExtendedKeyUsage) or ()
-    return Description(
-        common[0],
-        common[1],
-        tuple(others.get_values_for_type(x509.DNSName)) if others else (),
-        tuple(str(one) for one in others.get_values_for_type(x509.IPAddress)) if others else (),
-        found.not_valid_before_utc,
-        found.not_valid_after_utc,
-        tuple(words[one] for one in usages if one in words),
-    )
+    usages = tuple(words[one] for one in extensions.get(x509.ExtendedKeyUsage, ()) if one in words)
+    times = found.not_valid_before_utc, found.not_valid_after_utc
+    return Description(name, issuer, names, addresses, uris, *times, usages, found)
 
 
 def problems(certificate: Path, key: Path, authority: Path, name: str, now: datetime | None = None) -> list[str]:
@@ -236,10 +212,8 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
     now = datetime.now(UTC) if now is None else now
     found: list[str] = []
     try:
-        pem, own, signer = _read(certificate), _read(key), _read(authority)
-        described = describe(pem)
-        certified, trusted = _certificate(pem, str(certificate)), _certificate(signer, str(authority))
-        private = _key(own, str(key))
+        described, signer = (describe(_read(one), str(one)) for one in (certificate, authority))
+        private = _key(_read(key), str(key))
     except PeerError as error:
         return [str(error)]
     again = "issue a new one with the authority of this network"
@@ -252,17 +226,17 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
     if missing := [usage for usage in ("server", "client") if usage not in described.usages]:
         found.append(f"{certificate}: is not meant for a {' and a '.join(missing)}, expected one for both; {again}")
     try:
-        certified.verify_directly_issued_by(trusted)
+        described.parsed.verify_directly_issued_by(signer.parsed)
     except Exception:  # a ValueError, a TypeError or an InvalidSignature: it is not from there
         found.append(
             f"{certificate}: was signed by {show(described.issuer)} with a key other than that in {authority}, "
             "expected the authority of this network; copy both from the same network"
         )
-    if _public(private.public_key()) != _public(certified.public_key()):
+    if private.public_key() != described.parsed.public_key():
         found.append(f"{key}: does not belong to {certificate}; copy both from the same folder")
     clock = f"but the clock of this machine says {now:%Y-%m-%d %H:%M} UTC"
     renewed = "this network needs a new authority, and new certificates signed by it"
-    for file, one, remedy in ((certificate, described, again), (authority, describe(signer), renewed)):
+    for file, one, remedy in ((certificate, described, again), (authority, signer, renewed)):
         if now < one.begins:
             found.append(f"{file}: is valid from {one.begins:%Y-%m-%d %H:%M} UTC, {clock}; set the clock right")
         if now > one.ends:
@@ -270,23 +244,20 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
         elif (left := one.ends - now) < _SOON:
             days = f"in {left.days} day{'s' * (left.days != 1)}" if left.days else "today or tomorrow"
             found.append(f"{file}: expires on {one.ends:%Y-%m-%d}, {days}; {remedy}")
-    mode = stat.S_IMODE(key.stat().st_mode)
-    if os.name != "nt" and mode & 0o077:
-        found.append(f"{key}: others than its owner may open it (mode {mode:04o}), expected 0600; chmod 600 {key}")
+    if mode := exposed(key):
+        found.append(f"{key}: others than its owner may open it (mode {mode}), expected 0600; chmod 600 {key}")
     return found
 
 
 def write(path: Path, data: bytes, secret: bool = False) -> None:
     """Write a file that anybody may read; a secret one only its owner can read, at any time."""
     mode = 0o600 if secret else 0o644
-    try:
+    with attempted(f"{path}: cannot be written", "give another folder"):
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-    except OSError as error:
-        raise PeerError(f"{path}: cannot be written ({error.strerror or error}); give another folder") from error
 
 
 def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | None = None) -> Any:
@@ -297,33 +268,24 @@ def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | 
     days = 365.25 * check.real("certificates", "years", years, high=1000.0, above=0.0)
     now = datetime.now(UTC).replace(microsecond=0)
     last, signs = now + timedelta(days=days), end is None
-
-    def named(words: str) -> Any:
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, words)])
-
+    subject, signer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in (name, issuer))
+    usage = x509.KeyUsage(digital_signature=True, key_cert_sign=signs, crl_sign=signs, **dict.fromkeys(_UNUSED, False))
     return (
         x509.CertificateBuilder()
-        .subject_name(named(name))
-        .issuer_name(named(issuer))
+        .subject_name(subject)
+        .issuer_name(signer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BEFORE)
         .not_valid_after(last if end is None else min(last, end))
         .add_extension(x509.BasicConstraints(ca=signs, path_length=0 if signs else None), critical=True)
-        .add_extension(_usage(signs), critical=True)
+        .add_extension(usage, critical=True)
     )
 
 
-def _usage(signs_certificates: bool) -> Any:
-    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
-    off = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
-    signs = {"key_cert_sign": signs_certificates, "crl_sign": signs_certificates}
-    return x509.KeyUsage(digital_signature=True, **off, **signs)
-
-
-def _general_name(owner: str, host: str, dns: bool = False) -> Any:
+def _general_name(owner: str, host: str) -> Any:
     with suppress(ValueError):
-        if not dns:
+        if host != owner:
             return x509.IPAddress(ip_address(host))
     try:
         return x509.DNSName(host)
@@ -337,20 +299,6 @@ def _signed(builder: Any, key: Any, signer: Any) -> tuple[bytes, bytes]:
     return builder.sign(signer, hashes.SHA256()).public_bytes(pem), key.private_bytes(pem, *plain)
 
 
-def _extension(certificate: x509.Certificate, kind: Any) -> Any:
-    try:
-        return certificate.extensions.get_extension_for_class(kind).value
-    except x509.ExtensionNotFound:
-        return None
-
-
-def _certificate(pem: bytes, what: str) -> x509.Certificate:
-    try:
-        return x509.load_pem_x509_certificate(pem)
-    except ValueError:
-        raise PeerError(f"{what}: is not a certificate, expected one as PEM") from None
-
-
 def _key(pem: bytes, what: str) -> Any:
     try:
         return serialization.load_pem_private_key(pem, password=None)
@@ -358,14 +306,6 @@ def _key(pem: bytes, what: str) -> Any:
         raise PeerError(f"{what}: is not an unencrypted private key, expected one as PEM") from None
 
 
-def _public(key: Any) -> bytes:
-    data: bytes = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return data
-
-
 def _read(path: Path) -> bytes:
-    try:
+    with attempted(f"{path}: cannot be read", "`freewalk network init` writes it"):
         return path.read_bytes()
-    except OSError as error:
-        why = error.strerror or error
-        raise PeerError(f"{path}: cannot be read ({why}); `freewalk network init` writes it") from error

@@ -9,6 +9,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from ipaddress import ip_address
 from itertools import chain
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, PrivateAttr
 
 from freewalk.checks import LARGEST, LAST_SEED, Checks
@@ -80,6 +82,7 @@ class Address(NamedTuple):
 
 
 Name = Annotated[str, Field(pattern=_NAME, max_length=_LONGEST_NAME)]
+Title = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=_LONGEST_NAME)]
 Place = Annotated[str, Field(min_length=1, max_length=4096)]
 Where = Annotated[str, Field(max_length=300), AfterValidator(lambda words: str(Address.of(words)))]
 Node = Annotated[Whole, Field(ge=0, lt=2**31)]
@@ -198,9 +201,7 @@ class MemberTable(PeerTable):
 class NetworkTable(SpecTable):
     """A whole network, for its operator."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=_LONGEST_NAME)] = Field(
-        description="a name of letters, digits, dots and hyphens"
-    )
+    name: Title = Field(description="a name of letters, digits, dots and hyphens")
     label: str = Field(description="the label of one of the walks of the spec")
     folder: Place = Field(description="the folder of the files and modules that the spec names")
     starts: list[Node] = Field(min_length=1, description="the first node of each token")
@@ -210,6 +211,15 @@ class NetworkTable(SpecTable):
     run: RunTable = Field(description="a table [run]")
     times: TimesTable = Field(default_factory=lambda: TimesTable.model_validate({}), description="a table [times]")
     node: list[MemberTable] = Field(min_length=1, description="tables [[node]]")
+
+
+@contextmanager
+def attempted(words: str, remedy: str) -> Iterator[None]:
+    """Report errors of the system, with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise PeerError(f"{words} ({error.strerror or error}); {remedy}") from error
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -302,9 +312,9 @@ class NodeConfig(SpecTable):
         return LocalKernel(
             node=self.node.number,
             neighbours=np.array([one.number for one in self.neighbour], dtype=np.int32),
-            weight=float(walk.weight),
-            moves=tuple(_move(move) for move in walk.move),
-            probabilities=tuple(float(one) for one in walk.probabilities),
+            weight=walk.weight,
+            moves=tuple(map(_move, walk.move)),
+            probabilities=tuple(walk.probabilities),
             fade=None if walk.fade is None else catalogue.build("schedule", walk.fade, where, self._importer),
         )
 
@@ -332,21 +342,13 @@ class NodeConfig(SpecTable):
 
 
 def _move(table: MoveTable) -> LocalMove:
-    ratios = table.neighbour_ratios
-    rows = (
-        None
-        if table.rows is None
-        else tuple(
-            (np.array(row.nodes, dtype=np.int32), np.array([int(end, 16) for end in row.ends], dtype=np.uint64))
-            for row in table.rows
-        )
-    )
-    return LocalMove(
-        hops=table.hops,
-        ratio=None if table.ratio is None else float(table.ratio),
-        neighbour_ratios=None if ratios is None else np.array(ratios, dtype=np.float64),
-        rows=rows,
-    )
+    ratios = None if table.neighbour_ratios is None else np.array(table.neighbour_ratios, dtype=np.float64)
+    return LocalMove(table.hops, table.ratio, ratios, None if table.rows is None else tuple(map(_row, table.rows)))
+
+
+def _row(table: RowTable) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    ends = [int(end, 16) for end in table.ends]
+    return np.array(table.nodes, dtype=np.int32), np.array(ends, dtype=np.uint64)
 
 
 # What is wrong with a configuration although each of its tables is fine.

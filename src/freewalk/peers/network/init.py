@@ -27,19 +27,7 @@ from freewalk.errors import PeerError
 from freewalk.graphs import Graph
 from freewalk.peers.network import config
 from freewalk.peers.network.admission import Admitted, admit
-from freewalk.peers.network.config import (
-    AUTHORITY,
-    CERTIFICATE,
-    CONFIG,
-    DATA,
-    KEY,
-    NETWORK,
-    OPERATOR,
-    Address,
-    MemberTable,
-    NetworkTable,
-    NodeConfig,
-)
+from freewalk.peers.network.config import Address, MemberTable, NetworkTable, NodeConfig
 from freewalk.peers.network.toml import choice_values, walk_values, write_config, write_network
 from freewalk.peers.node import data
 from freewalk.peers.protocol.messages import Settings
@@ -72,9 +60,10 @@ class Network:
     def read(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network:
         """The network in a folder created by `init`; nothing that its spec names is imported yet."""
         path = check.path("network", "folder", folder)
-        if not (path / NETWORK).is_file():
-            raise PeerError(f"{path}: is not the folder of a network (no {NETWORK}); create one with: network init")
-        source = str(path / NETWORK)
+        if not (path / config.NETWORK).is_file():
+            missing = f"is not the folder of a network (no {config.NETWORK})"
+            raise PeerError(f"{path}: {missing}; create one with: network init")
+        source = str(path / config.NETWORK)
         table = config.checked(config.load(source), NetworkTable, source)
         numbers, tokens = [one.number for one in table.node], table.run.tokens
         if numbers != list(range(len(numbers))):
@@ -96,7 +85,7 @@ class Network:
 
     def path(self, node: int) -> Path:
         """The path of a node's configuration."""
-        return self.folder / self.nodes[node].folder / CONFIG
+        return self.folder / self.nodes[node].folder / config.CONFIG
 
     def config(self, node: int) -> NodeConfig:
         """The configuration of a node."""
@@ -105,8 +94,8 @@ class Network:
     @property
     def credentials(self) -> tuple[Path, Path, Path] | None:
         """The operator's certificate and key, and the certificate of the authority; None if connections are plain."""
-        home = self.folder / OPERATOR
-        return None if self.table.plain else (home / CERTIFICATE, home / KEY, home / AUTHORITY)
+        home = self.folder / config.OPERATOR
+        return None if self.table.plain else (home / config.CERTIFICATE, home / config.KEY, home / config.AUTHORITY)
 
     @cached_property
     def signatures(self) -> Signatures | None:
@@ -120,13 +109,13 @@ class Network:
     @cached_property
     def plan(self) -> Plan:
         """The plan of the spec, by which models are measured; user classes are imported."""
-        spec = parse(self.table.spec, str(self.folder / NETWORK), Path(self.table.folder))
+        spec = parse(self.table.spec, str(self.folder / config.NETWORK), Path(self.table.folder))
         return spec.plan(self.tell)
 
     @cached_property
     def task(self) -> Admitted:
         """The walk that the network runs: objective, kernel, rule, and initial nodes and models."""
-        return admit(self.plan, str(self.folder / NETWORK), self.table.label)
+        return admit(self.plan, str(self.folder / config.NETWORK), self.table.label)
 
     def vectors(self) -> list[dict[str, NDArray[np.floating]]]:
         """The initial vectors of each token: the model "x", and what its rule carries."""
@@ -161,7 +150,7 @@ def init(
     if path.exists() or path.is_symlink():
         if not force:
             raise PeerError(f"{path} exists already; choose another folder, or replace it with --force")
-        if path.is_symlink() or not (path / NETWORK).is_file():
+        if path.is_symlink() or not (path / config.NETWORK).is_file():
             raise PeerError(f"{path} is not the folder of a network, so it is not replaced; choose another")
     loaded = load(spec)
     plan = loaded.plan(tell)
@@ -172,7 +161,7 @@ def init(
     faded = None if fade is None else choice_values(fade, "schedule", importer)
     run = _run(loaded, plan, task, faded, importer)
     names = names_of(task.kernel.graph)
-    made = _Made(loaded, plan, task, names, run, times, faded, plain, host)
+    made = _Made(loaded, plan, task, names, run, times, faded, plain)
     if made.is_written:
         task.objective.local(0)  # raises all errors before anything is written
     addresses = free_addresses(host, len(names), first_port)
@@ -191,10 +180,10 @@ def upgrade(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network
         raise PeerError(f"{folder}: connections are plain, so nothing can be signed; create it without --plain")
     if processes(network.folder):
         raise PeerError(f"{folder}: its nodes are running; stop them first with: network down")
-    authority = Authority.read(network.folder / OPERATOR)
+    authority = Authority.read(network.folder / config.OPERATOR)
     for member in network.nodes:
         home, path = network.folder / member.folder, network.path(member.number)
-        before = describe((home / CERTIFICATE).read_bytes())
+        before = describe((home / config.CERTIFICATE).read_bytes())
         authority.equip(home, member.name, (*before.names, *before.addresses), member.number)
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
         document["security"]["signed"] = True
@@ -213,7 +202,6 @@ class _Made(NamedTuple):
     times: dict[str, float]
     fade: dict[str, Any] | None  # the schedule of the kernel
     plain: bool
-    host: str
 
     @property
     def is_written(self) -> bool:
@@ -227,17 +215,10 @@ def _run(spec: Spec, plan: Plan, task: Admitted, fade: dict[str, Any] | None, im
     written = walk.phase[0].rule if walk.phase else walk.rule
     as_written = written is not None and plan.methods[task.label][0].rule is task.rule
     rule = written if as_written else choice_values(task.rule, "rule", importer)
-    return {
-        "seed": task.job.seed,
-        "steps": task.start.steps,
-        "every": task.start.every,
-        "tokens": len(task.models),
-        "rule": rule,
-        "precision": task.job.precision,
-        "dim": task.objective.dim,
-        "version": __version__,
-        "path": str(spec.folder.resolve()) if names_in(rule) or names_in(fade or {}) else None,
-    }
+    path, start = str(spec.folder.resolve()) if names_in(rule) or names_in(fade or {}) else None, task.start
+    long = {"seed": task.job.seed, "steps": start.steps, "every": start.every, "tokens": len(task.models)}
+    model = {"rule": rule, "path": path, "precision": task.job.precision, "dim": task.objective.dim}
+    return {**long, **model, "version": __version__}
 
 
 def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
@@ -248,9 +229,9 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
         from freewalk.peers.network.certificates import LOOPBACK, Authority
 
         authority = Authority.new(f"freewalk {name}")
-        hosts = LOOPBACK if Address(made.host, 0).is_loopback else (made.host,)
-        security = {"certificate": CERTIFICATE, "key": KEY, "authority": AUTHORITY, "operator": OPERATOR}
-        security["signed"] = True
+        hosts = LOOPBACK if addresses[0].is_loopback else (addresses[0].host,)
+        security = {"certificate": config.CERTIFICATE, "key": config.KEY, "authority": config.AUTHORITY}
+        security |= {"operator": config.OPERATOR, "signed": True}
     members: list[dict[str, Any]] = [
         {"number": node, "name": one, "address": str(address), "folder": f"node-{node:04d}"}
         for node, (one, address) in enumerate(zip(made.names, addresses, strict=True))
@@ -266,26 +247,21 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
         home, local = folder / member["folder"], task.kernel.local(node)
         home.mkdir(0o700)
         own = {"name": member["name"], "number": node, "listen": member["address"], "data": _data(made, node, home)}
-        values = {
-            "node": own,
-            "neighbour": [neighbour(int(one)) for one in local.neighbours],
-            "walk": walk_values(local, task.kernel.graph.n, made.fade),
-            "run": made.run,
-            "times": made.times,
-            "security": security,
-        }
+        around = [neighbour(int(one)) for one in local.neighbours]
+        tables = {"run": made.run, "times": made.times, "security": security}
+        values = {"node": own, "neighbour": around, "walk": walk_values(local, len(members), made.fade), **tables}
         if authority is not None:
             authority.equip(home, member["name"], hosts, node)
-        write_config(NodeConfig.of(values, home, str(home / CONFIG)), home / CONFIG)
+        write_config(NodeConfig.of(values, home, str(home / config.CONFIG)), home / config.CONFIG)
     if authority is not None:
-        operator = folder / OPERATOR
+        operator = folder / config.OPERATOR
         operator.mkdir(0o700)
-        authority.equip(operator, OPERATOR, hosts)
+        authority.equip(operator, config.OPERATOR, hosts)
         authority.write(operator)
     known = {"name": name, "label": task.label, "folder": str(made.spec.folder.resolve()), "spec": made.spec.text}
-    more = {"starts": task.start.nodes.tolist(), "operator": OPERATOR, "plain": made.plain}
+    more = {"starts": task.start.nodes.tolist(), "operator": config.OPERATOR, "plain": made.plain}
     values = {**known, **more, "run": made.run, "times": made.times, "node": members}
-    write_network(config.checked(values, NetworkTable, NETWORK), folder / NETWORK)
+    write_network(config.checked(values, NetworkTable, config.NETWORK), folder / config.NETWORK)
 
 
 def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
@@ -299,8 +275,9 @@ def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
     share = objective.local(node)
     if share.factor == 0:
         return {"relay": True, "dim": objective.dim}
-    data.write_samples(share, home / DATA)
-    return {"file": DATA, "kind": type(objective).__name__, "ridge": float(objective.ridge), "factor": share.factor}
+    data.write_samples(share, home / config.DATA)
+    kind, ridge = type(objective).__name__, float(objective.ridge)
+    return {"file": config.DATA, "kind": kind, "ridge": ridge, "factor": share.factor}
 
 
 @contextmanager
@@ -338,7 +315,7 @@ def names_of(graph: Graph) -> list[str]:
     if graph.node_names is None:
         return numbered
     names = [safe(name) for name in graph.node_names]
-    unsure = {name for name, times in Counter(names).items() if times > 1} | {"", OPERATOR}
+    unsure = {name for name, times in Counter(names).items() if times > 1} | {"", config.OPERATOR}
     found = [name if name not in unsure else f"{name or 'node'}-{node:04d}" for node, name in enumerate(names)]
     return found if len(set(found)) == len(found) else numbered  # "a" twice, and one that is called "a-0001"
 
@@ -347,11 +324,8 @@ def free_addresses(host: str, count: int, first_port: int | None = None) -> list
     """Free addresses: all were held at the same time, then released."""
     if first_port is not None:
         check.whole("network init", "first_port", first_port, 1, _LAST_PORT)
-    try:
+    with config.attempted(f"network init: cannot listen at {host}", "give an address of this machine"):
         listening(host, 0).close()
-    except OSError as error:
-        why = error.strerror or error
-        raise PeerError(f"network init: cannot listen at {host} ({why}); give an address of this machine") from error
     port, found = first_port or _FIRST_PORT + randbelow(_FIRST_PORTS), list[Address]()
     with ExitStack() as held:
         while len(found) < count:

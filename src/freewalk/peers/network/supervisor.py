@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from freewalk.errors import PeerError
-from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.config import NodeConfig, attempted
 from freewalk.peers.network.init import Network
 from freewalk.peers.node import process
 from freewalk.specs import catalogue
@@ -74,13 +74,10 @@ def up(folder: str | os.PathLike[str], detach: bool, say: Callable[[str], Any]) 
 def _claim(folder: Path) -> int:
     """Lock a network for this process and those that it forks; returns the handle."""
     path, until = folder / _LOCK, time.monotonic() + _RELEASED
-    try:
+    with attempted(f"{path}: cannot be locked", "move the network to a disk of this machine"):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         while not (ours := _locked(handle, shared=False)) and time.monotonic() < until:
             time.sleep(_GLANCE)
-    except OSError as error:
-        remedy = "move the network to a disk of this machine"
-        raise PeerError(f"{path}: cannot be locked ({error.strerror or error}); {remedy}") from error
     if ours:
         _note(folder, {}, {})  # instead of what a killed supervisor has left
         return handle
@@ -105,13 +102,10 @@ def _locked(handle: int, shared: bool) -> bool:
 def _held(folder: Path) -> bool:
     """Whether a supervisor of this network is alive."""
     try:
-        handle = os.open(folder / _LOCK, os.O_RDONLY)
+        with open(folder / _LOCK) as lock:
+            return not _locked(lock.fileno(), shared=True)
     except OSError:
         return False
-    try:
-        return not _locked(handle, shared=True)
-    finally:
-        os.close(handle)
 
 
 def _note(folder: Path, nodes: Mapping[str, int], ended: Mapping[str, int]) -> None:
@@ -125,9 +119,8 @@ def _warm(configs: Sequence[NodeConfig]) -> None:
     import numpy.ma  # noqa: F401 - imported by numpy when it is first used
     import threadpoolctl  # noqa: F401
 
-    from freewalk.peers.node import server
+    from freewalk.peers.node import server  # noqa: F401 - and all that it imports
 
-    assert server  # and all that it imports
     catalogue.families()
     if any(one.node.data.object for one in configs) and find_spec("torch") is not None:
         import torch
@@ -203,7 +196,7 @@ class Supervisor:
         self.deaths = dict.fromkeys(nodes, 0)  # that came quickly, one after another
         self.ended = Counter[str]()
         self._began: dict[str, float] = {}
-        self._due: dict[str, float] = {}
+        self._due = dict.fromkeys(nodes, 0.0)  # when to start those that do not run
         # Held only by the supervisor: a node that reads the end of it knows that its supervisor is gone.
         self._lifeline, self._held = os.pipe()
 
@@ -212,21 +205,24 @@ class Supervisor:
         told: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: told.append(number))
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if they are ignored, as a parent may have left it, none is seen
         try:
             _note(self.folder, {}, {})
-            for name in self.nodes:
-                self._start(name)
-            changed = True
+            noted = dict[int, str]()
             while not told:
-                if changed:
-                    _note(self.folder, {name: child for child, name in self.running.items()}, self.ended)
+                self._reap()
+                for name in [name for name, when in self._due.items() if when <= time.monotonic()]:
+                    self._start(name)
+                if noted != self.running:
+                    noted = dict(self.running)
+                    _note(self.folder, {name: child for child, name in noted.items()}, self.ended)
                 time.sleep(_GLANCE)
-                changed = self._reap() | self._restart()
         finally:
             self._stop()
             (self.folder / _STATE).unlink(missing_ok=True)
 
     def _start(self, name: str) -> None:
+        del self._due[name]
         self._began[name] = time.monotonic()
         child = os.fork()
         if child == 0:
@@ -242,34 +238,20 @@ class Supervisor:
             os._exit(0)
         self.running[child] = name
 
-    def _reap(self) -> bool:
+    def _reap(self) -> None:
         """Record which nodes have died, and when to restart them: soon, with increasing delays for quick deaths."""
-        changed = False
         while self.running:
-            try:
-                child, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return changed
+            child, status = os.waitpid(-1, os.WNOHANG)
             if child == 0:
-                return changed
-            name = self.running.pop(child, None)
-            if name is None:
+                return
+            if (name := self.running.pop(child, None)) is None:  # a child of what this process was before
                 continue
-            changed = True
             self.ended[name] += 1
             lived = time.monotonic() - self._began[name]
             self.deaths[name] = self.deaths[name] + 1 if lived < 1.0 else 0
             wait = 0.0 if self.deaths[name] < 3 else min(0.1 * 2 ** self.deaths[name], _LONGEST)
             self._due[name] = time.monotonic() + wait
             log.warning("node %s ended (%s)", name, os.waitstatus_to_exitcode(status))
-        return changed
-
-    def _restart(self) -> bool:
-        due = [name for name, when in self._due.items() if when <= time.monotonic()]
-        for name in due:
-            del self._due[name]
-            self._start(name)
-        return bool(due)
 
     def _stop(self) -> None:
         for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, math.inf)):

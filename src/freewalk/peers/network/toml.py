@@ -22,8 +22,7 @@ from freewalk.storage import files
 _CONFIG = """\
 The configuration of one node of a freewalk network. `freewalk node check` checks it.
 Paths are relative to this file. An unknown key is an error."""
-_NETWORK = """\
-A freewalk network, for its operator: every node has its own folder and knows only its neighbours."""
+_NETWORK = "A freewalk network, for its operator: every node has its own folder and knows only its neighbours."
 #: Comments above a table or after a key.
 _COMMENTS = {
     "node": "This node. Its name is that of its certificate; its data never leave it.",
@@ -43,13 +42,8 @@ _COMMENTS = {
 
 def walk_values(local: LocalKernel, n: int, fade: Mapping[str, Any] | None) -> dict[str, Any]:
     """A node's share of a kernel as the table [walk]; `fade` is its schedule as a table. None is not written."""
-    return {
-        "n": n,
-        "weight": local.weight,
-        "probabilities": list(local.probabilities),
-        "fade": fade,
-        "move": [_move_values(move) for move in local.moves],
-    }
+    moves = [_move_values(move) for move in local.moves]
+    return {"n": n, "weight": local.weight, "probabilities": list(local.probabilities), "fade": fade, "move": moves}
 
 
 def _move_values(move: LocalMove) -> dict[str, Any]:
@@ -89,9 +83,7 @@ def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> d
 
 def write_config(config: NodeConfig, path: Path) -> None:
     """Write a configuration to a file, with comments."""
-    order = ("node", "neighbour", "walk", "run", "times", "security")
-    values = config.model_dump(exclude_none=True)
-    _write({key: values[key] for key in order}, _CONFIG, _COMMENTS, path)
+    _write(config.model_dump(exclude_none=True), _CONFIG, _COMMENTS, path)
 
 
 def write_network(table: NetworkTable, path: Path) -> None:

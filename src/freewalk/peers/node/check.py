@@ -126,15 +126,11 @@ def reach(config: NodeConfig) -> list[str]:
 
 async def _reach(config: NodeConfig) -> list[str]:
     identity, few = identity_of(config), asyncio.Semaphore(_TOGETHER)
-
-    async def asked(one: NeighbourTable) -> list[str]:
-        async with few:
-            return await _asked(config, identity, one)
-
-    return list(chain.from_iterable(await asyncio.gather(*map(asked, config.neighbour))))
+    asked = (_asked(config, identity, few, one) for one in config.neighbour)
+    return list(chain.from_iterable(await asyncio.gather(*asked)))
 
 
-async def _asked(config: NodeConfig, identity: Identity, neighbour: NeighbourTable) -> list[str]:
+async def _asked(config: NodeConfig, identity: Identity, few: asyncio.Semaphore, one: NeighbourTable) -> list[str]:
     """The problems with one neighbour."""
     import grpc
 
@@ -142,17 +138,17 @@ async def _asked(config: NodeConfig, identity: Identity, neighbour: NeighbourTab
     from freewalk.peers.node.server import hello
     from freewalk.peers.operator import operator_pb2
 
-    who = f"{neighbour.name} at {neighbour.address}"
+    who = f"{one.name} at {one.address}"
     try:
-        async with identity.channel(neighbour) as channel:
+        async with few, identity.channel(one) as channel:
             call = channel.unary_unary(HELLO, None, operator_pb2.Hello.FromString)
             asked = hello(config.node.name, config.node.number, config.settings())
             told = await call(asked, timeout=_PATIENCE, metadata=identity.metadata)
     except grpc.aio.AioRpcError as error:
-        return [f"{who} {await _silent(config, neighbour, error.code().name)}"]
+        return [f"{who} {await _silent(config, one, error.code().name)}"]
     except ValueError as error:  # gRPC cannot use the key or the certificate, and gives no details
         raise PeerError(f"{config.source}: [security]: the certificate or its key cannot be used ({error})") from None
-    return [f"{who} {wrong}" for wrong in _differences(config, neighbour, told)]
+    return [f"{who} {wrong}" for wrong in _differences(config, one, told)]
 
 
 def _differences(config: NodeConfig, neighbour: NeighbourTable, told: Any) -> Iterator[str]:

@@ -43,7 +43,7 @@ class Link:
     def __init__(
         self,
         neighbour: PeerTable,
-        dial: Callable[[PeerTable], Any],
+        dial: Callable[..., Any],
         metadata: Any,
         tell: Callable[[Event], None],
         patience: float,
@@ -111,9 +111,8 @@ class Link:
                         since, lost = asyncio.get_running_loop().time(), False
                     self.up = False
                     self._room = _ROOM
-                    self._small.clear()
-                    self._patient.clear()
-                    self._large.clear()
+                    for queue in (self._small, self._patient, self._large):
+                        queue.clear()
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST)
                 if not lost and asyncio.get_running_loop().time() - since > self.patience:
@@ -241,9 +240,7 @@ class Gate:
             self.refused += 1
             self.complaints.about(f"models from node {name}", "refused a model from node %s: %s", name, wrong)
             self.service.reply(peer, say.Refuse(transfer.key, transfer.token.point, wrong[:200]))
-            if payload.path is not None:
-                self.service.unneeded(payload.digest)
-            return
+            return self.service.unneeded(payload)
         self.service.tell(say.Packet(peer, transfer._replace(token=transfer.token._replace(payload=payload))))
 
 

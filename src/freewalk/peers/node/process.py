@@ -27,12 +27,12 @@ _ENDING = 2.0  # seconds for calls that are ended
 
 def demand() -> None:
     """Raise an error that says what to install if a package that peers need is missing."""
-    for package in ("grpc", "google.protobuf", "safetensors", "cryptography"):
+    modules = {"grpcio": "grpc", "protobuf": "google.protobuf", "safetensors": "safetensors"}
+    for package, module in {**modules, "cryptography": "cryptography"}.items():
         try:
-            __import__(package)
+            __import__(module)
         except ImportError:
-            name = {"grpc": "grpcio", "google.protobuf": "protobuf"}.get(package, package)
-            raise MissingExtra(name, "peers") from None
+            raise MissingExtra(package, "peers") from None
 
 
 def log_to(file: Path | None) -> None:

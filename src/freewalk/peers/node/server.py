@@ -20,7 +20,7 @@ from freewalk.errors import PeerError
 from freewalk.peers.network.config import PeerTable
 from freewalk.peers.node.links import HELLO, METHOD, STREAMS, VERSION, Gate
 from freewalk.peers.node.service import Service
-from freewalk.peers.node.store import CHAIN, WITNESS
+from freewalk.peers.node.store import CHAIN, COLUMNS, WITNESS
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.messages import Ask, Collect, Forget, Launch, Settings
@@ -41,7 +41,7 @@ CALLS: dict[str, tuple[str, Any, Any]] = {
     "Forget": ("unary_unary", ask.Forget, ask.Done),
 }
 _NAME = "freewalk-name"  # the caller's name, if there are no certificates
-_OPTIONS = [
+_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_receive_message_length", 4 << 20),
     ("grpc.max_send_message_length", 4 << 20),
     ("grpc.max_concurrent_streams", 64),
@@ -82,11 +82,7 @@ class Identity:
 
     def channel(self, neighbour: PeerTable) -> Any:
         """A channel to a node, whose certificate must bear its name."""
-        options: list[tuple[str, Any]] = [
-            *_OPTIONS,
-            ("grpc.max_reconnect_backoff_ms", 1000),
-            ("grpc.initial_reconnect_backoff_ms", 100),
-        ]
+        options = [*_OPTIONS, ("grpc.max_reconnect_backoff_ms", 1000), ("grpc.initial_reconnect_backoff_ms", 100)]
         if self.certificate is None:
             return grpc.aio.insecure_channel(neighbour.address, options=options)
         credentials = grpc.ssl_channel_credentials(self.authority, self.key, self.certificate)
@@ -170,8 +166,7 @@ class Handlers(grpc.GenericRpcHandler):
             asked = ask.Hello.FromString(request)
         except Exception:  # its own DecodeError, which depends on how the package was built
             self.gate.refused += 1
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a greeting cannot be read")
-            raise PeerError("no greeting") from None
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a greeting cannot be read")  # raises
         known = (asked.name, asked.number) == (name, self.gate.neighbours[name].number)
         return hello(self.identity.name, self.at_work.node.me, self.at_work.node.settings, known)
 
@@ -200,8 +195,7 @@ class Handlers(grpc.GenericRpcHandler):
                     return ask.Done(known=True)
                 wrong, event = await asyncio.to_thread(self.gate.form.check, payload), Launch(key, payload, permit)
                 if wrong or not node.permitted(event):
-                    if payload.path is not None:
-                        self.at_work.unneeded(payload.digest)
+                    self.at_work.unneeded(payload)
                     raise PeerError(wrong or "it is not signed by the operator, as this network demands")
                 self.at_work.tell(event._replace(began=time.monotonic()))
                 await asyncio.wait_for(self.at_work.settled(), _PATIENCE)
@@ -229,19 +223,11 @@ class Handlers(grpc.GenericRpcHandler):
         """The status of the node."""
         async with self._operator(context):
             work = self.at_work
-            status = ask.Status(
-                number=work.node.me,
-                name=self.identity.name,
-                version=__version__,
-                process=os.getpid(),
-                started=self.started,
-                updates=work.updates,
-                received=self.gate.received,
-                refused=self.gate.refused + work.refused,
-                closed=work.closed,
-                sent=work.store.sent + work.sent,
-                forgotten=sorted(work.store.forgotten),
-            )
+            status = ask.Status(number=work.node.me, name=self.identity.name, version=__version__, process=os.getpid())
+            status.started, status.updates, status.closed = self.started, work.updates, work.closed
+            status.received, status.refused = self.gate.received, self.gate.refused + work.refused
+            status.sent.update(work.store.sent + work.sent)
+            status.forgotten.extend(sorted(work.store.forgotten))
             for number, link in work.links.items():
                 status.edges.add(number=number, up=link.up, sent=link.sent)
             for key, custody in work.node.custody.items():
@@ -284,15 +270,15 @@ class Handlers(grpc.GenericRpcHandler):
 
     async def collect(self, request: Any, context: Any) -> Any:
         """The operator has a finished token: it need not be kept any more."""
-        async with self._operator(context):
-            self.at_work.tell(Collect(Key(request.run, request.walk), from_point(request.point)))
-            await self.at_work.settled()
-            return ask.Done()
+        return await self._noted(Collect(Key(request.run, request.walk), from_point(request.point)), context)
 
     async def forget(self, request: Any, context: Any) -> Any:
         """The operator has no use for a run any more."""
+        return await self._noted(Forget(request.run), context)
+
+    async def _noted(self, event: Collect | Forget, context: Any) -> Any:
         async with self._operator(context):
-            self.at_work.tell(Forget(request.run))
+            self.at_work.tell(event)
             await self.at_work.settled()
             return ask.Done()
 
@@ -315,26 +301,13 @@ def _pages(rows: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
 
 
 def _page(rows: Sequence[tuple[Any, ...]]) -> Any:
-    columns = zip(*rows, strict=True)
-    numbers, times, _, walks, kinds, generations, issuers, steps, hops, states, notes, messages, probes, *rest = columns
-    seconds, witnesses, chains = rest
-    names = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
-    page = ask.Page(
-        numbers=numbers,
-        times=times,
-        walks=walks,
-        kinds=[names[kind] for kind in kinds],
-        generations=generations,
-        issuers=issuers,
-        steps=steps,
-        hops=hops,
-        messages=messages,
-        probes=probes,
-        seconds=seconds,
-        chains=b"".join([one.ljust(CHAIN, b"\0") for one in chains]),
-        witnesses=b"".join([one.ljust(WITNESS, b"\0") for one in witnesses]),
-        names=list(names),
-    )
+    columns: dict[str, Any] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    states, notes, _ = (columns.pop(name) for name in ("states", "notes", "runs"))
+    names = {kind: place for place, kind in enumerate(dict.fromkeys(columns["kinds"]))}
+    columns["kinds"] = [names[kind] for kind in columns["kinds"]]
+    for name, size in (("chains", CHAIN), ("witnesses", WITNESS)):
+        columns[name] = b"".join([one.ljust(size, b"\0") for one in columns[name]])
+    page = ask.Page(names=list(names), **columns)
     for place, (state, note) in enumerate(zip(states, notes, strict=True)):
         if note or state is not None:
             kept = page.kept.add(place=place, note=note)

@@ -20,6 +20,7 @@ from freewalk.peers.node.store import Store
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Event, Message
+from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Key
 
 log = logging.getLogger("freewalk.peers")
@@ -141,13 +142,13 @@ class Service:
             words = "refused what node %d sent: a %s that is not true, or not signed as it must be, or a walk too many"
             self._complaints.about(f"node {sender}", words, sender, type(message).__name__)
         if isinstance(message, say.Transfer) and message.token.payload.path is not None:
-            self.unneeded(message.token.payload.digest)  # the file, if the token was not accepted
+            self.unneeded(message.token.payload)
 
-    def unneeded(self, digest: str) -> None:
-        """Remove the file of a model that was not accepted, once it is no longer in use."""
-        if digest not in self._leaving:
-            self._leaving.add(digest)
-            asyncio.get_running_loop().call_soon(self._leave, digest)
+    def unneeded(self, payload: Payload) -> None:
+        """Remove the file of a model, if it has one, that was not accepted, once it is no longer in use."""
+        if payload.path is not None and payload.digest not in self._leaving:
+            self._leaving.add(payload.digest)
+            asyncio.get_running_loop().call_soon(self._leave, payload.digest)
 
     def _leave(self, digest: str) -> None:
         with suppress(PeerError):  # otherwise it is removed by a later sweep

@@ -7,10 +7,11 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain, takewhile
+from itertools import takewhile
 from pathlib import Path
 from threading import RLock
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from freewalk.errors import PeerError
@@ -24,6 +25,7 @@ _PAGE = 4000  # lines of the journal read at a time
 _OFTEN_ENOUGH = 1.0  # seconds between writes of the clock
 CHAIN = 16  # bytes
 WITNESS = 8 + CHAIN
+_NONE: Mapping[str, int] = MappingProxyType({})
 _OFTEN = 10_000  # writes between sweeps; most payloads are removed as soon as nothing refers to them
 
 
@@ -56,7 +58,8 @@ class Line(NamedTuple):
         """What it says besides its numbers."""
         words = f"{self.key.run}\0{self.kind}\0{self.note}\0"
         if (token := self.token) is not None:
-            words += repr((token.payload.digest, token.payload.size, tuple(token.origin), _plain(token.lineage)))
+            lineage = [(*point.generation, point.step, point.hop) for point in token.lineage]
+            words += repr((token.payload.digest, token.payload.size, tuple(token.origin), lineage))
         return words.encode()
 
 
@@ -65,13 +68,10 @@ def chain_of(before: bytes, numbers: bytes, words: bytes) -> bytes:
     return blake2b(before + numbers + words, digest_size=CHAIN).digest()
 
 
-def _plain(lineage: Sequence[Position]) -> list[tuple[int, ...]]:
-    return [(*point.generation, point.step, point.hop) for point in lineage]
-
-
 class _Known(NamedTuple):
-    """The state of a walk on disk: its custody as bytes, and its versions."""
+    """The state of a walk on disk: its number there, its custody as bytes, if there is one, and its versions."""
 
+    number: int
     state: bytes = b""
     token: Payload | None = None
     first: int = 0  # the place of the first version
@@ -89,7 +89,6 @@ class Store:
         with told(self._path):
             self.models.mkdir(parents=True, exist_ok=True)
         self._connection = connect(self._path, durable)
-        self._walks: dict[Key, int] = {}
         self._known: dict[Key, _Known] = {}
         self._uses: Counter[str] = Counter()  # by tokens and versions; the journal is queried
         self._writes = 0
@@ -128,6 +127,7 @@ class Store:
             return {
                 key: wire.from_custody(wire.pb.Custody.FromString(known.state), known.versions, self._find)
                 for key, known in self._known.items()
+                if known.state
             }
 
     def head(self, run: str) -> bytes:
@@ -139,11 +139,7 @@ class Store:
         return self._heads[run]
 
     def write(
-        self,
-        actions: Sequence[Save | Journal | Erase],
-        time: float,
-        now: float = 0.0,
-        sent: Mapping[str, int] | None = None,
+        self, actions: Sequence[Save | Journal | Erase], time: float, now: float = 0.0, sent: Mapping[str, int] = _NONE
     ) -> None:
         """Write all actions in one transaction, and flush it to disk.
 
@@ -162,19 +158,17 @@ class Store:
                         change.note(action, time, now)
                 for run in erased:
                     change.erase(run)
-                for counted in (sent or {}).items():
+                for counted in sent.items():
                     change.execute(_SENT, counted)
                 if now > self._now + _OFTEN_ENOUGH:
                     change.execute(_NOW, (now,))
                     self._now = now
                 dropped = change.end()
-            for key in [key for key in self._walks if key.run in erased]:
-                del self._walks[key]
-                self._known.pop(key, None)
+            for key in [key for key in self._known if key.run in erased]:
+                del self._known[key]
             self.forgotten |= erased
-            self._walks.update(change.walks)
             self._heads.update(change.heads)
-            self.sent.update(sent or {})
+            self.sent.update(sent)
             self._known.update(change.known)
             for digest, more in change.uses.items():
                 self._uses[digest] += more
@@ -187,17 +181,13 @@ class Store:
 
     def journal(self, after: int = 0, run: str | None = None) -> Iterator[Line]:
         """The lines of the journal, or of one run, with numbers greater than `after`, in order."""
-        return chain.from_iterable(self.pages(after, run))
-
-    def pages(self, after: int = 0, run: str | None = None) -> Iterator[list[Line]]:
-        """The same, many lines at a time."""
         for rows in self.rows(after, run):
             with self._lock, told(self._path):
                 lines = [self._line(row) for row in rows]
-            yield lines
+            yield from lines
 
     def rows(self, after: int = 0, run: str | None = None) -> Iterator[list[tuple[Any, ...]]]:
-        """The same, as they are in the file."""
+        """The same as in the file, with `COLUMNS`, and many at a time."""
         while True:
             with self._lock, told(self._path):
                 rows = self._connection.execute(_LINES, {"after": after, "run": run, "most": _PAGE}).fetchall()
@@ -249,19 +239,14 @@ class Store:
         """Read the state of all walks from disk."""
         self.sent = Counter(dict(self._connection.execute("SELECT * FROM sent")))
         self.forgotten = {run for (run,) in self._connection.execute("SELECT * FROM forgotten")}
-        rows = self._connection.execute("SELECT run, walk, number FROM walks")
-        self._walks = {Key(run, walk): number for run, walk, number in rows}
         versions: dict[int, dict[int, Version]] = defaultdict(dict)
         for walk, place, state in self._connection.execute("SELECT * FROM versions ORDER BY walk, place"):
             versions[walk][place] = wire.from_version(_parsed(wire.pb.Version, state), self._find)
-        states = dict(self._connection.execute("SELECT walk, state FROM custody"))
-        for key, walk in self._walks.items():
-            if walk not in states:
-                continue
-            kept = tuple(versions[walk].values())
-            custody = wire.from_custody(_parsed(wire.pb.Custody, states[walk]), kept, self._find)
-            payload = None if custody.token is None else custody.token.payload
-            self._known[key] = _Known(states[walk], payload, min(versions[walk], default=0), kept)
+        for run, walk, number, state in self._connection.execute(_WALKS):
+            kept, first = tuple(versions[number].values()), min(versions[number], default=0)
+            custody = wire.from_custody(_parsed(wire.pb.Custody, state), kept, self._find) if state else None
+            payload = custody.token.payload if custody and custody.token else None
+            self._known[Key(run, walk)] = _Known(number, state or b"", payload, first, kept)
             used = (payload, *(one.payload for one in kept))
             self._uses.update(one.digest for one in used if one is not None)
 
@@ -298,7 +283,6 @@ class _Change:
 
     def __init__(self, store: Store) -> None:
         self.store, self.execute = store, store._connection.execute
-        self.walks: dict[Key, int] = {}
         self.known: dict[Key, _Known] = {}
         self.uses: Counter[str] = Counter()  # by how much they change
         self.new: dict[str, Payload] = {}
@@ -307,16 +291,16 @@ class _Change:
 
     def save(self, key: Key, custody: Custody) -> None:
         """Write the changes of a walk's custody."""
-        old, walk = self.store._known.get(key, _Known()), self.walk(key)
+        old = self.walk(key)
         state = wire.to_custody(custody).SerializeToString(deterministic=True)
         if old.state != state:
-            self.execute("INSERT OR REPLACE INTO custody VALUES (?, ?)", (walk, state))
+            self.execute("INSERT OR REPLACE INTO custody VALUES (?, ?)", (old.number, state))
         payload = None if custody.token is None else custody.token.payload
         if old.token != payload:
             self._use(old.token, -1)
             self._use(payload, 1)
-        first = self._versions(walk, old, custody.versions)
-        self.known[key] = _Known(state, payload, first, custody.versions)
+        first = self._versions(old, custody.versions)
+        self.known[key] = _Known(old.number, state, payload, first, custody.versions)
 
     def note(self, line: Journal, time: float, now: float) -> None:
         """Write a line of the journal, unless it exists."""
@@ -326,7 +310,7 @@ class _Change:
         if token is not None:
             digest = bytes.fromhex(token.payload.digest)
             state = wire.to_token(token, wire.reference).SerializeToString()
-        place = (time, self.walk(line.key), line.kind, generation, issuer, step, hop)
+        place = (time, self.walk(line.key).number, line.kind, generation, issuer, step, hop)
         more = (digest, state, line.note, line.messages, line.probes)
         last = (max(now - line.began, 0.0), line.witness)
         written = Line(0, time, *line[:7], -1, *last)
@@ -338,8 +322,8 @@ class _Change:
 
     def erase(self, run: str) -> None:
         """Remove all that is known of a run, and remember its name."""
-        for key in [key for key in self.store._walks if key.run == run]:
-            old, walk = self.store._known.get(key, _Known()), (self.store._walks[key],)
+        for old in [known for key, known in self.store._known.items() if key.run == run]:
+            walk = (old.number,)
             for payload in (old.token, *(one.payload for one in old.versions)):
                 self._use(payload, -1)
             for (digest,) in self.execute("SELECT payload FROM journal WHERE payload IS NOT NULL AND walk = ?", walk):
@@ -350,13 +334,13 @@ class _Change:
             self.execute("DELETE FROM walks WHERE number = ?", walk)
         self.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (run,))
 
-    def walk(self, key: Key) -> int:
-        """The number of a walk in all tables."""
-        number = self.store._walks.get(key) or self.walks.get(key)
-        if number is None:
+    def walk(self, key: Key) -> _Known:
+        """What is on disk of a walk; a new one gets a number."""
+        known = self.known.get(key) or self.store._known.get(key)
+        if known is None:
             row = self.execute("INSERT INTO walks (run, walk) VALUES (?, ?)", key)
-            number = self.walks[key] = int(row.lastrowid or 0)
-        return number
+            known = self.known[key] = _Known(int(row.lastrowid or 0))
+        return known
 
     def end(self) -> set[str]:
         """Write the new payloads and drop the old ones; returns those whose files remain."""
@@ -380,7 +364,7 @@ class _Change:
         row = (bytes.fromhex(payload.digest), payload.size, payload.data)
         return bool(self.execute("INSERT OR IGNORE INTO payloads VALUES (?, ?, ?)", row).rowcount)
 
-    def _versions(self, walk: int, old: _Known, new: tuple[Version, ...]) -> int:
+    def _versions(self, old: _Known, new: tuple[Version, ...]) -> int:
         """Write new versions and remove old ones; returns the place of the first."""
         first, before = old.first, old.versions
         if before is new or before == new:
@@ -390,11 +374,11 @@ class _Change:
         same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
         last = gone + same
         for index in (*range(gone), *range(last, len(before))):
-            self.execute("DELETE FROM versions WHERE walk = ? AND place = ?", (walk, first + index))
+            self.execute("DELETE FROM versions WHERE walk = ? AND place = ?", (old.number, first + index))
             self._use(before[index].payload, -1)
         for place, version in enumerate(new[same:], first + last):
             state = wire.to_version(version).SerializeToString(deterministic=True)
-            self.execute("INSERT INTO versions VALUES (?, ?, ?)", (walk, place, state))
+            self.execute("INSERT INTO versions VALUES (?, ?, ?)", (old.number, place, state))
             self._use(version.payload, 1)
         return first + gone
 
@@ -424,10 +408,14 @@ def _parsed(kind: Any, state: bytes) -> Any:
 
 
 _PAYLOAD = "SELECT size, data FROM payloads WHERE digest = ?"
+_WALKS = "SELECT run, walks.walk, number, state FROM walks LEFT JOIN custody ON custody.walk = number"
 _DROP = "DELETE FROM payloads WHERE digest = ?"
 _NOTE = f"INSERT OR IGNORE INTO journal VALUES (NULL{', ?' * 15})"
 _NOW = "UPDATE clock SET now = ?"
 _SENT = "INSERT INTO sent VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes"
+#: Of the rows of the journal; `operator.Page` has most of them.
+COLUMNS: tuple[str, ...] = ("numbers", "times", "runs", "walks", "kinds", "generations", "issuers", "steps", "hops")
+COLUMNS += ("states", "notes", "messages", "probes", "seconds", "witnesses", "chains")
 _LINES = """SELECT journal.number, time, run, walks.walk, kind, generation, issuer, step, hop, token, note, messages,
 probes, seconds, witness, chain FROM journal JOIN walks ON walks.number = journal.walk
 WHERE journal.number > :after AND (:run IS NULL OR run = :run) ORDER BY journal.number LIMIT :most"""
