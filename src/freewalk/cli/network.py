@@ -45,13 +45,13 @@ _INIT = ("init my.toml net", 'init my.toml net --label "MHLJ" --lease 5', "init 
 def init(
     spec: SpecFile,
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="Folder to create.", show_default=False)] = None,
-    label: Annotated[str | None, Option(help="Label of a walk of the spec; not needed if it is the only one.")] = None,
+    label: Annotated[str | None, Option(help="Label of a walk of the spec; not needed if there is only one.")] = None,
     host: Annotated[str, Option(help="Address of this machine on which the nodes listen.")] = "127.0.0.1",
     first_port: Annotated[int | None, Option(min=1, max=65535, help="First port to use. Default: free ports.")] = None,
     lease: Annotated[float | None, Option(help="Seconds of silence after which a token is re-issued.")] = None,
     plain: Annotated[bool, Option("--plain", help="Use no certificates; only to try things on 127.0.0.1.")] = False,
     force: Annotated[bool, Option("--force", help="Replace the network in the folder and all it has stored.")] = False,
-    upgrade: Annotated[bool, Option("--upgrade", help="Have the nodes of an existing network sign.")] = False,
+    upgrade: Annotated[bool, Option("--upgrade", help="Let a network, the only argument, sign what it says.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Create a folder for every node of a spec (configuration, certificate, key, data) and one for the operator.

@@ -169,8 +169,8 @@ def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floo
 
     `copies` are of tokens that have not finished. `floors` are the newest generations of which nodes have heard.
     """
-    own = [line for book in books for line in book.kept if line.key == key and line.token]
-    ends = [*(line for line in own if line.kind == "finish"), *(line for line in copies if line.key == key)]
+    noted = [line for book in books for line in book.kept if line.key == key and line.token]
+    ends = [*(line for line in noted if line.kind == "finish"), *(line for line in copies if line.key == key)]
     nothing = Line(0, 0.0, key, "nothing", Position(Generation(0, -1), 0, 0), None, "", 0, 0)
     end, run, made = max(ends, key=lambda line: line.point, default=nothing), network.table.run, 0
     token, last, newest = end.token, end.point.step, [end.point.generation]
@@ -180,10 +180,10 @@ def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floo
     places = dict[int, NDArray[Any]]()  # of the updates of each node
     newest += [floors[key.walk]] if key.walk in floors else []
     for book in books:
-        lines = book.lines[book.lines["walks"] == key.walk]
-        steps, lived, update = lines["steps"].astype("i8"), _descends(token, lines), lines["kinds"] == _UPDATE
-        ends_here = lines[np.isin(lines["kinds"], (_REISSUE, _FINISH))]
-        newest += map(Generation, ends_here["generations"].tolist(), ends_here["issuers"].tolist())
+        lines, own = book.lines, book.lines["walks"] == key.walk
+        steps, update = lines["steps"].astype("i8"), own & (lines["kinds"] == _UPDATE)
+        ended, lived = lines[own & np.isin(lines["kinds"], (_REISSUE, _FINISH))], own & _descends(token, lines)
+        newest += map(Generation, ended["generations"].tolist(), ended["issuers"].tolist())
         made += int(update.sum())
         departures |= {(step - 1, book.node) for step in steps[lived & (lines["kinds"] == _DEPARTURE)].tolist()}
         lived &= update & (steps >= 1) & (steps <= last)
@@ -203,7 +203,7 @@ def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floo
         gaps.append(f"generation {latest.number} of {name_of(network, latest.issuer)} is newer than what was found")
     if last < run.steps and end.kind == "finish" and end.note != "diverged":
         gaps.append(f"finished after {last} updates, expected {run.steps}")
-    kept = [line for line in own if line.kind == "update" and token and token.descends(line.point)]
+    kept = [line for line in noted if line.kind == "update" and token and token.descends(line.point)]
     reissues, discarded = len(token.lineage) if token else 0, made - int((times > 0).sum())
     return Story(key, end, path, told, kept, sorted(departures), reissues, discarded, gaps)
 
