@@ -1,4 +1,4 @@
-"""What a hop between two real processes costs: python benchmarks/peers.py [--json FILE] [--folder FOLDER] [--beside REPO]
+"""The cost of a hop between processes: python benchmarks/peers.py [--json FILE] [--folder FOLDER] [--beside REPO]
 
 Two nodes on a path hand one token back and forth, offers included, over mutual TLS. A small model (d = 10) gives hops
 per second with and without durability, and what a hop is made of. A model of 100 MB, which relays forward, gives MB/s
