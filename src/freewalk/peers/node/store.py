@@ -146,14 +146,15 @@ class Store:
         `time` is in seconds since 1970, `now` by the clock of the node; `sent` are further bytes by run.
         """
         erased = {action.run for action in actions if isinstance(action, Erase)}
-        kept = [action for action in actions if not isinstance(action, Erase) and action.key.run not in erased]
-        latest = {action.key: action.custody for action in kept if isinstance(action, Save)}
+        if erased:
+            actions = [one for one in actions if not isinstance(one, Erase) and one.key.run not in erased]
+        latest = {action.key: action.custody for action in actions if isinstance(action, Save)}
         with self._lock, told(self._path):
             change = _Change(self)
             with transaction(self._connection):
                 for key, custody in latest.items():
                     change.save(key, custody)
-                for action in kept:
+                for action in actions:
                     if isinstance(action, Journal):
                         change.note(action, time, now)
                 for run in erased:
@@ -164,9 +165,9 @@ class Store:
                     change.execute(_NOW, (now,))
                     self._now = now
                 dropped = change.end()
-            for key in [key for key in self._known if key.run in erased]:
-                del self._known[key]
-            self.forgotten |= erased
+            if erased:
+                self._known = {key: known for key, known in self._known.items() if key.run not in erased}
+                self.forgotten |= erased
             self._heads.update(change.heads)
             self.sent.update(sent)
             self._known.update(change.known)
