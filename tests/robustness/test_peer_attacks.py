@@ -40,7 +40,6 @@ from freewalk.peers.node.complaints import Complaints, few_lines
 from freewalk.peers.node.links import HELLO, METHOD, Link
 from freewalk.peers.node.server import OPERATE, Identity
 from freewalk.peers.operator import collect, watch
-from freewalk.peers.operator import operator as operating
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import payload as payloads
@@ -303,7 +302,7 @@ def test_models_that_do_not_fit(network, log):
 @pytest.fixture
 def chunked(monkeypatch):
     """Every model travels in chunks, and is a file."""
-    for module in (payloads, wire, server, operating, watch):
+    for module in (payloads, wire, server, watch):
         monkeypatch.setattr(module, "SMALL", 16)
 
 
