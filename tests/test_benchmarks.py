@@ -18,7 +18,8 @@ SCRIPTS = {str(path.relative_to(BENCHMARKS)): path for path in sorted(BENCHMARKS
 def names_of(module: str) -> set[str] | None:
     """The names in a module of freewalk, by its source, since it may need Ray or PyTorch; None if there is none."""
     place = Path(fw.__file__).parents[1].joinpath(*module.split("."))
-    files = [file for file in (place / "__init__.py", place.with_suffix(".py")) if file.exists()]
+    kinds = (place / "__init__.py", place.with_suffix(".pyi"), place.with_suffix(".py"))  # .pyi: of generated modules
+    files = [file for file in kinds if file.exists()]
     if not files:
         return None
     table = symtable.symtable(files[0].read_text(encoding="utf-8"), str(files[0]), "exec")
