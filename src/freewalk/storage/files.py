@@ -142,10 +142,12 @@ def held() -> Iterator[Stop]:
     stop = Stop()
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.getsignal(number) for number in _STOPPING}
-        if before[signal.SIGTERM] is signal.SIG_IGN:  # on purpose; SIGINT is ignored in any background job of a script
-            del before[signal.SIGTERM]
-        before = {number: handler for number, handler in before.items() if handler is not None}  # not set by Python
+        for number in _STOPPING:
+            handler = signal.getsignal(number)
+            # SIGTERM is ignored on purpose, SIGINT in any background job of a script.
+            ignored = number == signal.SIGTERM and handler is signal.SIG_IGN
+            if handler is not None and not ignored:  # None: it was not set by Python
+                before[number] = handler
 
     def restore() -> None:
         for number, handler in before.items():
