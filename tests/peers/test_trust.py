@@ -208,6 +208,20 @@ def test_a_neighbour_that_is_down_is_not_waited_for():
     assert any(one.kind == "departure" for one in node.handle(say.Disconnected(there)) if isinstance(one, say.Journal))
 
 
+def test_a_node_that_is_alone_waits():
+    """Otherwise it would make all updates of the walk itself, as fast as it can."""
+    node = holding(Trust())
+    peer, _ = node._onward(KEY, node.custody[KEY].token.point)
+    other = next(one for one in node.neighbours if one != peer)
+    update = say.Computed(KEY, node.custody[KEY].token.point, Model(((0, 2),)), None, finite=True)
+    node.handle(say.Disconnected(peer))
+    node.handle(say.Disconnected(other))
+    node.handle(update)
+    assert node.stages[KEY].name == "offering"
+    lines = [one for one in node.handle(say.Alarm(KEY, "deadline")) if isinstance(one, say.Journal)]
+    assert [line.note for line in lines] == [f"no answer from node {peer}"]
+
+
 # Whole worlds.
 
 

@@ -118,6 +118,8 @@ class Storm:
     ----------
     network
         The network.
+    run
+        The name of the run.
     laid
         Its cables, by node.
     rng
@@ -126,23 +128,23 @@ class Storm:
         The mean number of seconds between two of them.
     """
 
-    def __init__(self, network, laid, rng, pause, disks=0):
-        self.network, self.laid, self.rng, self.pause = network, laid, rng, pause
+    def __init__(self, network, run, laid, rng, pause, disks=0):
+        self.network, self.run, self.laid, self.rng, self.pause = network, run, laid, rng, pause
         self.lease = network.config(0).times.lease
         self.disks, self.copies = disks, {}
         self.lost = set()  # updates, (walk, step) each, whose lines went with a disk
         self.counts = Counter()
 
-    async def rage(self, operator, run, kills):
+    async def rage(self, operator, kills):
         """Let so many nodes be killed, and others stopped or cut off in between; ends early if the run does."""
         near = []
         while self.counts["kills"] < kills:
             await asyncio.sleep(self.rng.expovariate(1 / self.pause))
             statuses = await operator.statuses(0.5)
-            here = collect.whereabouts(run, statuses)
+            here = collect.whereabouts(self.run, statuses)
             if here and all(one.told.finished for one in here):
                 return
-            near = self.aim(run, statuses) or near
+            near = self.aim(statuses) or near
             if self.counts["disks"] < self.disks * self.counts["kills"] / kills:
                 anybody = range(len(self.network.nodes))  # if both copies of a token were taken, little would follow
                 await asyncio.to_thread(
@@ -150,12 +152,12 @@ class Storm:
                 )
             await self.strike(near)
 
-    def aim(self, run, statuses):
+    def aim(self, statuses):
         """Who holds a token of the run, or a copy, or is about to get one."""
         found = set()
         for node, status in statuses.items():
             for walk in () if status is None else status.walks:
-                if walk.run == run and walk.HasField("point"):
+                if walk.run == self.run and walk.HasField("point"):
                     found |= {node} | ({walk.peer} if walk.peer >= 0 else set())
         return sorted(found)
 
@@ -199,7 +201,7 @@ class Storm:
                 _signal(process, signal.SIGKILL)
                 while _runs(process):
                     time.sleep(0.01)
-                self.lost |= noted(state) - (noted(copy) if copy.exists() else set())
+                self.lost |= noted(state, self.run) - (noted(copy, self.run) if copy.exists() else set())
                 shutil.rmtree(state)
                 if copy.exists():
                     copy.rename(state)
@@ -237,14 +239,14 @@ def _runs(process):
         return False
 
 
-def noted(state):
-    """The updates in the journal of a node that is not running."""
+def noted(state, run):
+    """The updates of a run in the journal of a node that is not running."""
     with tempfile.TemporaryDirectory() as folder:
         for file in state.glob("node.sqlite*"):
             shutil.copy(file, folder)
         with closing(sqlite3.connect(Path(folder, "node.sqlite"))) as connection:
-            walks = "JOIN walks ON walks.number = journal.walk"
-            return set(connection.execute(f"SELECT walks.walk, step FROM journal {walks} WHERE kind = 'update'"))
+            lines = "SELECT walks.walk, step FROM journal JOIN walks ON walks.number = journal.walk"
+            return set(connection.execute(f"{lines} WHERE kind = 'update' AND run = ?", (run,)))
 
 
 @asynccontextmanager
@@ -273,7 +275,7 @@ async def lying(network, liar, run):
 
 async def weather(network, laid, rng, run, kills, pause, patience, disks=0, liar=None):
     """One run through a storm: launched, collected and repeated."""
-    storm = Storm(network, laid, rng, pause, disks)
+    storm = Storm(network, run, laid, rng, pause, disks)
     async with collect.operator_of(network) as operator:
         for _ in range(50):
             try:
@@ -282,7 +284,7 @@ async def weather(network, laid, rng, run, kills, pause, patience, disks=0, liar
             except PeerError:  # its first node is down
                 await asyncio.sleep(0.2)
         async with nullcontext() if liar is None else lying(network, liar, run):
-            await storm.rage(operator, run, kills)
+            await storm.rage(operator, kills)
     if disks:
         return await reported(network, run, storm, patience)
     await collect.finished(network, run, patience)
@@ -333,19 +335,24 @@ def times(network, lease, patience, retry):
 
 
 async def soak(folder, nodes, steps, kills, seed, walk, tokens=1, pause=0.15, disks=0, liar=False):
-    """The long version."""
+    """The long version: runs, one after the other, until there were so many kills."""
     rng = random.Random(seed)
     graph = f'kind = "ring"\nn = {nodes}'
     options = {"steps": steps, "every": max(1, steps // 20), "seed": seed}
     network = written(folder, graph=graph, walk=f"{walk}\ntokens = {tokens}", **options)
     times(network, lease=2.0, patience=1.0, retry=0.2)
+    total = Counter()
     async with cables(network, rng, 0.2) as laid:
         await asyncio.to_thread(up, network)
         try:
-            more = {"disks": disks, "liar": nodes // 3 if liar else None}
-            return await weather(network, laid, rng, "soak", kills, pause, 1800, **more)
+            while total["kills"] < kills:  # the next run, if one is over before
+                left = {"kills": kills - total["kills"], "disks": max(0, disks - total["disks"])}
+                more = {**left, "liar": nodes // 3 if liar else None, "pause": pause, "patience": 1800}
+                total.update(await weather(network, laid, rng, f"soak-{total['runs']}", **more))
+                total["runs"] += 1
         finally:
             await asyncio.to_thread(down, network)
+    return total
 
 
 if __name__ == "__main__":

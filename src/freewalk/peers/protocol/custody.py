@@ -187,8 +187,12 @@ class Node:
         """Offers to this neighbour need not wait for an answer."""
         self.down.add(event.peer)
         for key, stage in list(self.stages.items()):
-            if stage.peer == event.peer and stage.name in ("probing", "offering"):
+            if stage.peer == event.peer and stage.name in ("probing", "offering") and self._is_gone(event.peer):
                 self._depart(key, f"node {event.peer} is down")
+
+    def _is_gone(self, peer: int | None) -> bool:
+        """Whether a neighbour is down and others are not: alone, a node would soon have made all updates itself."""
+        return peer in self.down and len(self.down) < len(self.neighbours)
 
     def _on_alarm(self, event: say.Alarm) -> None:
         key, name = event
@@ -334,7 +338,7 @@ class Node:
         if decision == "ask":
             there, _ = self.mover.onward(key.walk, step, 0)
             self._enter(key, Stage("probing", self.me if there is None else there, token.point), self.settings.patience)
-            if there in self.down:
+            if self._is_gone(there):
                 self._depart(key, f"node {there} is down")
             else:
                 self._repeat(key)
@@ -412,7 +416,7 @@ class Node:
             self._hand(key, token, there, point)
             return
         self._enter(key, Stage("offering", there, point), self.settings.patience)
-        if there in self.down:
+        if self._is_gone(there):
             self._depart(key, f"node {there} is down")
         elif ahead == Ahead(there, point):  # its answer is pending
             self._set(key, "retry", self.settings.retry)
