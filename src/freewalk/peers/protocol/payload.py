@@ -136,47 +136,6 @@ class Payload:
                 yield piece
 
 
-class Incoming:
-    """A large payload that arrives in pieces, written to a temporary file that is renamed at the end.
-
-    If it is not what was announced, or cannot be written, the file is removed.
-    """
-
-    def __init__(self, folder: Path, digest: str, size: int, durable: bool = True) -> None:
-        if not is_digest(digest) or not SMALL < size < 2**63:
-            raise PeerError(f"a payload of {size:,} bytes is announced as {digest[:80]!r}, expected more and a digest")
-        self.digest, self.size, self.durable = digest, size, durable
-        self.received, self._hash = 0, _hash()
-        self._draft = _Draft(folder)
-        with self._draft.unless_failed():
-            self._file = self._draft.file = self._draft.path.open("wb")
-
-    def write(self, chunk: bytes | memoryview) -> None:
-        """Add the next piece."""
-        with self._draft.unless_failed():
-            self.received += len(chunk)
-            if self.received > self.size:
-                raise PeerError(f"payload {self.digest[:12]}… is longer than the {self.size:,} bytes announced")
-            self._hash.update(chunk)
-            self._file.write(chunk)
-
-    def finish(self) -> Payload:
-        """The payload, once it is complete."""
-        with self._draft.unless_failed():
-            self._file.flush()
-            if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
-                raise PeerError(
-                    f"payload {self.digest[:12]}…: {self.received:,} bytes, not the {self.size:,} announced"
-                )
-            payload = self._draft.named(self.digest, self.size, self._file.fileno(), self.durable)
-        self._file.close()
-        return payload
-
-    def close(self) -> None:
-        """Remove the file, unless it is already finished."""
-        self._draft.abandon()
-
-
 @dataclass(frozen=True)
 class Form:
     """The required form of a payload: the names and shapes of its vectors, and the type of all of them."""
@@ -240,10 +199,10 @@ class _Draft:
         try:
             yield
         except OSError as error:
-            self.abandon()
+            self.close()
             raise PeerError(f"{self.path.parent}: a model cannot be written ({error.strerror or error})") from error
         except BaseException:
-            self.abandon()
+            self.close()
             raise
 
     def named(self, digest: str, size: int, handle: int, durable: bool) -> Payload:
@@ -255,12 +214,47 @@ class _Draft:
             os.replace(self.path, path)
             return Payload(digest, size, None, path)
 
-    def abandon(self) -> None:
+    def close(self) -> None:
+        """Remove the file, unless it is already finished."""
         with suppress(OSError):  # the rest of its buffer may not fit on the disk
             if self.file is not None:
                 self.file.close()
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
+
+
+class Incoming(_Draft):
+    """A large payload that arrives in pieces, written to a temporary file that is renamed at the end.
+
+    If it is not what was announced, or cannot be written, the file is removed.
+    """
+
+    def __init__(self, folder: Path, digest: str, size: int, durable: bool = True) -> None:
+        if not is_digest(digest) or not SMALL < size < 2**63:
+            raise PeerError(f"a payload of {size:,} bytes is announced as {digest[:80]!r}, expected more and a digest")
+        super().__init__(folder)
+        self.digest, self.size, self.durable = digest, size, durable
+        self.received, self._hash = 0, _hash()
+        with self.unless_failed():
+            self._file = self.file = self.path.open("wb")
+
+    def write(self, chunk: bytes | memoryview) -> None:
+        """Add the next piece."""
+        with self.unless_failed():
+            self.received += len(chunk)
+            if self.received > self.size:
+                raise PeerError(f"payload {self.digest[:12]}… is longer than the {self.size:,} bytes announced")
+            self._hash.update(chunk)
+            self._file.write(chunk)
+
+    def finish(self) -> Payload:
+        """The payload, once it is complete."""
+        with self.unless_failed(), self._file:
+            self._file.flush()
+            if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
+                words = f"{self.received:,} bytes, not the {self.size:,} announced"
+                raise PeerError(f"payload {self.digest[:12]}…: {words}")
+            return self.named(self.digest, self.size, self._file.fileno(), self.durable)
 
 
 def is_digest(text: str) -> bool:
