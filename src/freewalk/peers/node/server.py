@@ -17,7 +17,7 @@ import grpc
 
 from freewalk._version import __version__
 from freewalk.errors import PeerError
-from freewalk.peers.network.config import PeerTable
+from freewalk.peers.network.config import PeerTable, read
 from freewalk.peers.node.links import HELLO, METHOD, STREAMS, VERSION, Gate
 from freewalk.peers.node.service import Service
 from freewalk.peers.node.store import CHAIN, COLUMNS, WITNESS
@@ -78,7 +78,7 @@ class Identity:
     @staticmethod
     def read(name: str, files: tuple[Path, Path, Path] | None) -> Identity:
         """The identity of a certificate, a key and an authority; without files, of plain connections."""
-        return Identity(name, *(path.read_bytes() for path in files or ()))
+        return Identity(name, *map(read, files or ()))
 
     def channel(self, neighbour: PeerTable) -> Any:
         """A channel to a node, whose certificate must bear its name."""

@@ -52,7 +52,6 @@ class Service:
         self._learnt: Counter[int] = Counter()  # walks, by the neighbour that told of them
         #: Why nothing can be written at present; "" if it can.
         self.closed = ""
-        self._early: list[Event] | None = []  # events before it runs
         self._broken: Exception | None = None
         self._writes: list[say.Save | say.Journal | say.Erase] = []
         self._waiting: list[say.Send] = []
@@ -68,12 +67,10 @@ class Service:
         self._leaving: set[str] = set()
         self._complaints = Complaints(log)
         self._later = 0.0  # when a failed disk is tried again
+        self._do(node.restart())
 
     def tell(self, event: Event) -> None:
         """Pass an event to the node; the updates and writes that follow are made soon."""
-        if self._early is not None:
-            self._early.append(event)
-            return
         try:
             self._handle(event)
         except Exception as error:  # a bug, which the source of the event cannot handle
@@ -102,10 +99,6 @@ class Service:
         While the disk cannot be written, the node is closed: it makes no updates and accepts no tokens, and durable
         messages wait. To its neighbours it appears slow or silent.
         """
-        self._do(self.node.restart())
-        early, self._early = self._early or [], None
-        for event in early:
-            self.tell(event)
         try:
             while True:
                 if self._broken is not None:

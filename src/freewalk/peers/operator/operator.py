@@ -147,19 +147,18 @@ class Operator(AsyncExitStack):
     async def fetch(self, node: int, digest: str, size: int, diverged: bool = False) -> dict[str, Any]:
         """The vectors of a model that a node holds or its journal kept: finite, unless the token has `diverged`."""
         task, data = self.network.task, bytearray()
-        names, shape, kind = ("x", *task.rule.carries), (task.objective.dim,), np.dtype(task.job.precision)
+        names = ("x", *task.rule.carries)
+        form = Form(names, ((task.objective.dim,),) * len(names), np.dtype(task.job.precision))
         with self._reaching(node):
-            require(Form(names, (shape,) * len(names), kind).size_fits(size), f"a model of {size:,} bytes")
+            require(form.size_fits(size), f"a model of {size:,} bytes")
             async for piece in self._parts(node, "Fetch", ask.Fetch(digest=digest), _PIECE, _PIECE + size / _SLOWEST):
                 data += piece.data
                 require(len(data) <= size, f"a model is longer than the {size:,} bytes announced")
             payload = Payload.holding(bytes(data))
             require(payload.digest == digest, "a model is another one than was announced")
-            found = payload.arrays()
-            right = {name: (one.shape, one.dtype) for name, one in found.items()} == dict.fromkeys(names, (shape, kind))
-            finite = diverged or all(bool(np.isfinite(vector).all()) for vector in found.values())
-            require(right and finite, f"a model of other vectors than {', '.join(names)} of {shape}, or not finite")
-        return found
+            wrong = form.check(payload, finite=not diverged)
+            require(wrong is None, f"a model, since {wrong}")
+        return payload.arrays()
 
     async def collect(self, node: int, ends: Sequence[tuple[Key, Position]]) -> None:
         """Tell a node that finished tokens are safe here."""

@@ -153,17 +153,17 @@ class Form:
         """Whether this size is possible; to be checked before any bytes are accepted."""
         return self.bytes < size <= self.bytes + LONGEST + _LENGTH
 
-    def check(self, payload: Payload) -> str | None:
-        """The problem of a payload that came from outside, or None."""
+    def check(self, payload: Payload, finite: bool = True) -> str | None:
+        """The problem of a payload that came from outside, whose values must be `finite`, or None."""
         if not self.size_fits(payload.size):
             return f"it has {payload.size:,} bytes, expected {self.bytes:,} and a header"
         try:
             with payload.opened() as file:
-                return self._check(file, payload.size)
+                return self._check(file, payload.size, finite)
         except PeerError as error:
             return str(error)
 
-    def _check(self, file: BinaryIO, size: int) -> str | None:
+    def _check(self, file: BinaryIO, size: int, finite: bool) -> str | None:
         """Read it block by block, because a large mapped file would count as memory in use."""
         found = entries(file.read(_LENGTH + LONGEST), size)
         if sorted(found) != sorted(self.names):
@@ -179,7 +179,7 @@ class Form:
                 data = file.read(min(left, CHUNK))
                 if not data:
                     return f"{name!r} is cut off"
-                if not np.isfinite(np.frombuffer(data, entry.dtype)).all():
+                if finite and not np.isfinite(np.frombuffer(data, entry.dtype)).all():
                     return f"{name!r} has values that are not finite"
                 left -= len(data)
         return None
