@@ -117,7 +117,7 @@ class Handlers(grpc.GenericRpcHandler):
     def __init__(self, identity: Identity, operator: str, service: Service, gate: Gate) -> None:
         self.identity, self.operator, self.at_work, self.gate = identity, operator, service, gate
         self.started = time.time()
-        self._calls = 0  # of the operator
+        self._calls = asyncio.Semaphore(_OWN_CALLS)  # of the operator
         self._methods: dict[str, Any] = {
             METHOD: grpc.stream_unary_rpc_method_handler(self.link),
             HELLO: grpc.unary_unary_rpc_method_handler(self.hello),
@@ -174,13 +174,10 @@ class Handlers(grpc.GenericRpcHandler):
     async def _operator(self, context: Any) -> AsyncIterator[None]:
         """Admit only the operator, with a limited number of calls."""
         await self._admit(context, operator=True)
-        if self._calls >= _OWN_CALLS:
+        if self._calls.locked():
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {_OWN_CALLS} calls at once")
-        self._calls += 1
-        try:
+        async with self._calls:
             yield
-        finally:
-            self._calls -= 1
 
     async def launch(self, stream: AsyncIterator[Any], context: Any) -> Any:
         """Launch a new token, which is on disk when this returns."""

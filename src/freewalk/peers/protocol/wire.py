@@ -32,7 +32,7 @@ TRAIL = 1024  # nodes
 RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _LARGEST = 2**63 - 1
 _DIGEST = 32  # bytes
-_WARRANT = 4096  # bytes of each part
+_PROOF = 4096  # bytes of each part of a warrant
 _WITNESS = 24  # bytes at most
 _REASON = 500  # letters
 _WRONG = "a part is missing, or a number out of range"
@@ -52,7 +52,7 @@ def require(truth: bool, wrong: str) -> None:
 def _fields(value: Any, *others: str) -> dict[str, Any]:
     """A tuple as the fields of its message, except for `others`, which its message has in another form."""
     return {
-        name: _FORMS[name][0](part)
+        name: _FORMS[name].write(part)
         for name, part in zip(value._fields, value, strict=True)
         if name not in others and part != value._field_defaults.get(name, ...)
     }
@@ -67,7 +67,9 @@ def _part(kind: Any, message: Any, name: str) -> Any:
     if name in _MESSAGES and not message.HasField(name):
         require(name in kind._field_defaults, f"its {name} is missing")
         return kind._field_defaults[name]
-    return _FORMS[name][1](getattr(message, name))
+    form, value = _FORMS[name], getattr(message, name)
+    require(form.fine(value), form.wrong)
+    return form.read(value)
 
 
 # What has another form, or is checked.
@@ -184,20 +186,9 @@ def from_version(message: Any, find: Finder) -> Version:
     return version
 
 
-def _number(number: int) -> int:
-    require(number <= _LARGEST, _WRONG)
-    return number
-
-
-def _model_of(digest: bytes) -> str:
-    require(len(digest) in (0, _DIGEST), "a digest has another length")
-    return digest.hex()
-
-
-def _from_warrant(message: Any) -> Warrant:
-    size = max(len(message.permit), len(message.proof))
-    require(0 < size <= _WARRANT, "its warrant is empty, or too long")
-    return Warrant(message.permit, message.proof)
+def printable(text: str, most: int = 300) -> str:
+    """The beginning of a text from elsewhere, for people."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:most])
 
 
 def _to_key(key: Key) -> dict[str, Any]:
@@ -210,54 +201,56 @@ def _from_key(message: Any) -> Key:
     return Key(message.run, message.walk)
 
 
-def _reason_of(reason: str) -> str:
-    require(len(reason) <= _REASON and reason.isprintable(), "its reason is too long, or not for people")
-    return reason
+class _Form(NamedTuple):
+    """How a part of a tuple is written and read, and what is valid."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    fine: Callable[[Any], bool] = lambda _: True
+    wrong: str = _WRONG
 
 
-def _ratio_of(ratio: float) -> float:
-    require(math.isfinite(ratio) and ratio >= 0, "its ratio is no finite number >= 0")
-    return ratio
-
-
-def _trail_of(trail: Any) -> tuple[int, ...]:
-    require(len(trail) <= TRAIL and max(trail, default=0) <= _LARGEST, "its trail is too long, or leads to no node")
-    return tuple(trail)
-
-
-def _began_of(began: float) -> float:
-    require(math.isfinite(began), _WRONG)
-    return began
-
-
-def _witness_of(witness: bytes) -> bytes:
-    require(len(witness) <= _WITNESS, _WRONG)
-    return witness
-
-
-_Form = tuple[Callable[[Any], Any], Callable[[Any], Any]]
-_POINT: _Form = (to_point, from_point)
-_GENERATION: _Form = (Generation._asdict, _from_generation)
-_LOAN: _Form = (_fields, partial(_tuple, Loan))
-_COUNT: _Form = (int, _number)
-_FLAG: _Form = (bool, bool)
-#: How the parts of tuples are written and read, first those that are messages themselves.
-_MESSAGES: dict[str, _Form] = {
-    "key": (_to_key, _from_key),
-    "warrant": (Warrant._asdict, _from_warrant),
-    "token": (partial(to_token, payload=_inside), partial(from_token, find=announced)),
+_POINT = _Form(to_point, from_point)
+_GENERATION = _Form(Generation._asdict, _from_generation)
+_LOAN = _Form(_fields, partial(_tuple, Loan))
+_COUNT = _Form(int, int, lambda number: number <= _LARGEST)
+_FLAG = _Form(bool, bool)
+_WARRANT = _Form(
+    Warrant._asdict,
+    lambda message: Warrant(message.permit, message.proof),
+    lambda message: 0 < max(len(message.permit), len(message.proof)) <= _PROOF,
+    "its warrant is empty, or too long",
+)
+_TRAIL = _Form(
+    tuple,
+    tuple,
+    lambda trail: len(trail) <= TRAIL and max(trail, default=0) <= _LARGEST,
+    "its trail is too long, or leads to no node",
+)
+_CUT = _Form(
+    partial(printable, most=_REASON),
+    str,
+    lambda reason: len(reason) <= _REASON and reason.isprintable(),
+    "its reason is too long, or not for people",
+)
+_MODEL = _Form(bytes.fromhex, bytes.hex, lambda digest: len(digest) in (0, _DIGEST), "a digest has another length")
+#: The parts that are messages themselves, and then all.
+_MESSAGES = {
+    "key": _Form(_to_key, _from_key),
+    "warrant": _WARRANT,
+    "token": _Form(partial(to_token, payload=_inside), partial(from_token, find=announced)),
     **dict.fromkeys(("point", "seen", "arrived"), _POINT),
     **dict.fromkeys(("floor", "origin"), _GENERATION),
     **dict.fromkeys(("lent", "source"), _LOAN),
 }
 _FORMS = _MESSAGES | {
-    "owed": (lambda owed: [_fields(loan) for loan in owed], lambda owed: tuple(_tuple(Loan, loan) for loan in owed)),
-    "reason": (lambda reason: "".join(one if one.isprintable() else "?" for one in reason[:_REASON]), _reason_of),
-    "ratio": (lambda ratio: ratio + 0.0, _ratio_of),  # no negative zero
-    "trail": (tuple, _trail_of),
-    "model": (bytes.fromhex, _model_of),
-    "began": (float, _began_of),
-    "witness": (bytes, _witness_of),
+    "owed": _Form(lambda owed: list(map(_LOAN.write, owed)), lambda owed: tuple(map(_LOAN.read, owed))),
+    "ratio": _Form(lambda ratio: ratio + 0.0, float, lambda ratio: 0 <= ratio < math.inf),  # no negative zero
+    "began": _Form(float, float, math.isfinite),
+    "witness": _Form(bytes, bytes, lambda witness: len(witness) <= _WITNESS),
+    "trail": _TRAIL,
+    "reason": _CUT,
+    "model": _MODEL,
     **dict.fromkeys(("messages", "probes", "peer", "visits"), _COUNT),
     **dict.fromkeys(("accepted", "again", "due", "diverged", "collected"), _FLAG),
 }
