@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from threading import RLock
 from time import monotonic
@@ -368,11 +369,10 @@ class _Change:
     def _versions(self, old: _Known, new: tuple[Version, ...]) -> int:
         """Write new versions and remove old ones; returns the place of the first."""
         first, before = old.first, old.versions
-        if before is new or before == new:
+        if before == new:
             return first
-        gone = next((index for index, one in enumerate(before) if new and one == new[0]), len(before))
-        pairs = zip(before[gone:], new, strict=False)
-        same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
+        gone = before.index(new[0]) if new and new[0] in before else len(before)
+        same = sum(takewhile(bool, map(eq, before[gone:], new)))
         last = gone + same
         for index in (*range(gone), *range(last, len(before))):
             self.execute("DELETE FROM versions WHERE walk = ? AND place = ?", (old.number, first + index))
