@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, NamedTuple
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,7 @@ _TYPES = {
 
 _lock = Lock()  # a file is not removed while another is renamed to its name
 _numbers = count()
-_drafts: WeakSet[_Draft] = WeakSet()
-_live: WeakValueDictionary[int, Payload] = WeakValueDictionary()
+_live: WeakValueDictionary[int, Payload | _Draft] = WeakValueDictionary()  # that have a file
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -191,7 +190,7 @@ class _Draft:
     def __init__(self, folder: Path) -> None:
         self.path = folder / f".{os.getpid()}-{next(_numbers)}.tmp"
         self.file: BinaryIO | None = None  # if it is open
-        _drafts.add(self)
+        _live[id(self)] = self
 
     @contextmanager
     def unless_failed(self) -> Iterator[None]:
@@ -265,9 +264,7 @@ def is_digest(text: str) -> bool:
 def discard(path: Path) -> bool:
     """Remove a file unless a payload of this process uses it, or it is being written; returns whether it is gone."""
     with _lock:
-        names = {draft.path.name for draft in list(_drafts)}
-        names.update(one.path.name for one in list(_live.values()) if one.path is not None)
-        if path.name in names:
+        if path.name in {one.path.name for one in list(_live.values()) if one.path is not None}:
             return False
         path.unlink(missing_ok=True)
         return True
