@@ -161,10 +161,9 @@ class Handlers(grpc.GenericRpcHandler):
         """The identity of this node, for a neighbour that checks whether both belong to the same network."""
         name = await self._admit(context, operator=False)
         try:
-            if len(request) > _LONGEST:
-                raise ValueError("a long one")
-            asked = ask.Hello.FromString(request)
-        except Exception:  # its own DecodeError, which depends on how the package was built
+            wire.require(len(request) <= _LONGEST, "a long greeting")
+            asked = wire.parsed(ask.Hello, request, "a greeting")
+        except PeerError:
             self.gate.refused += 1
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a greeting cannot be read")  # raises
         known = (asked.name, asked.number) == (name, self.gate.neighbours[name].number)

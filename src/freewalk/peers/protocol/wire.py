@@ -46,6 +46,14 @@ def require(truth: bool, wrong: str) -> None:
         raise PeerError(f"a message is not valid: {wrong}; does the sender run another version?")
 
 
+def parsed(kind: Any, data: bytes, what: str) -> Any:
+    """A message of protocol buffers."""
+    try:
+        return kind.FromString(data)
+    except Exception as error:  # its own DecodeError, which depends on how the package was built
+        raise PeerError(f"{what} cannot be read ({error})") from None
+
+
 # Tuples and messages, whose fields have the same names. What a tuple has by default is missing in its message.
 
 
@@ -323,11 +331,7 @@ def decode(data: bytes) -> Message | Chunk | Bundle:
         raise PeerError(f"a message has {len(data):,} bytes, expected at most {LIMIT:,}")
     if data[:1] == _CHUNK:
         return _chunk(data)
-    envelope = pb.Envelope()
-    try:
-        envelope.ParseFromString(data)
-    except Exception as error:  # its own DecodeError, which depends on how the package was built
-        raise PeerError(f"a message of {len(data):,} bytes cannot be read: {error}") from None
+    envelope = parsed(pb.Envelope, data, f"a message of {len(data):,} bytes")
     # A reader ignores what is repeated or out of order, but that changes the bytes. What later versions add does not.
     require(envelope.SerializeToString(deterministic=True) == data, "it has parts that are repeated or out of order")
     if envelope.WhichOneof("kind") != "bundle":
