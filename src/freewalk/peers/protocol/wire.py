@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import lt
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.protocol import messages as say
@@ -38,6 +38,7 @@ _REASON = 500  # letters
 _WRONG = "a part is missing, or a number out of range"
 
 Finder = Callable[[str, int], Payload]
+Kind = TypeVar("Kind", bound=NamedTuple)
 
 
 def require(truth: bool, wrong: str) -> None:
@@ -66,7 +67,7 @@ def _fields(value: Any, *others: str) -> dict[str, Any]:
     }
 
 
-def _tuple(kind: Any, message: Any, **others: Any) -> Any:
+def _tuple(kind: type[Kind], message: Any, **others: Any) -> Kind:
     """The tuple of a message, with `others` from elsewhere."""
     return kind(*(others[name] if name in others else _part(kind, message, name) for name in kind._fields))
 
@@ -149,7 +150,7 @@ def from_token(message: Any, find: Finder) -> Token:
     lineage = tuple(map(Position, map(Generation, numbers, issuers), steps, hops))
     kept = _columns(message.kept_nodes, message.kept_steps)
     require(_ascends(kept[0]), "what is kept is not sorted, or has repeats")
-    token: Token = _tuple(Token, message, payload=None, lineage=lineage, kept=tuple(zip(*kept, strict=True)))
+    token = _tuple(Token, message, payload=None, lineage=lineage, kept=tuple(zip(*kept, strict=True)))
     generations = [token.origin, *(one.generation for one in lineage)]
     leads = _ascends(generations) and generations[-1] == token.point.generation
     require(leads, "a lineage does not lead to its token")
@@ -177,8 +178,7 @@ def to_custody(custody: Custody) -> Any:
 def from_custody(message: Any, versions: tuple[Version, ...], find: Finder) -> Custody:
     """The custody of a walk."""
     token = from_token(message.token, find) if message.HasField("token") else None
-    custody: Custody = _tuple(Custody, message, token=token, versions=versions)
-    return custody
+    return _tuple(Custody, message, token=token, versions=versions)
 
 
 def to_version(version: Version) -> Any:
@@ -190,8 +190,7 @@ def to_version(version: Version) -> Any:
 def from_version(message: Any, find: Finder) -> Version:
     """A version of what a rule keeps."""
     payload = _from_payload(message.payload, find) if message.HasField("payload") else None
-    version: Version = _tuple(Version, message, payload=payload)
-    return version
+    return _tuple(Version, message, payload=payload)
 
 
 def printable(text: str, most: int = 300) -> str:
@@ -262,7 +261,7 @@ _FORMS = _MESSAGES | {
     **dict.fromkeys(("messages", "probes", "peer", "visits"), _COUNT),
     **dict.fromkeys(("accepted", "again", "due", "diverged", "collected"), _FLAG),
 }
-_KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in (*say.HANDINGS, *get_args(Message))}
+_KINDS: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in (*say.HANDINGS, *get_args(Message))}
 
 
 # What a connection carries: one envelope per message.
@@ -345,8 +344,7 @@ def _read(envelope: Any) -> Message:
     name = envelope.WhichOneof("kind")
     require(name is not None, "its kind is not known")
     require(name in _KINDS, "a bundle holds what does not belong there")
-    found: Message = _tuple(_KINDS[name], getattr(envelope, name))
-    return found
+    return _tuple(_KINDS[name], getattr(envelope, name))
 
 
 def _chunk(data: bytes) -> Chunk:
