@@ -259,12 +259,10 @@ def forget(
     from freewalk.peers.operator import collect
 
     network, missed = _asked(folder, lambda network: collect.forget(network, run, force))
-    count, again = len(network.nodes), f"when all nodes are up: {collect.command('forget', folder, run)}"
-    for words in (
-        *missed,
-        f"run {run!r}: forgotten at {count - len(missed)} of {count} nodes",
-        *[again][: len(missed)],
-    ):
+    for words in missed:
         terminal.say(words)
+    count = len(network.nodes)
+    terminal.say(f"run {run!r}: forgotten at {count - len(missed)} of {count} nodes")
     if missed:
+        terminal.say(f"when all nodes are up: {collect.command('forget', folder, run)}")
         raise typer.Exit(_PROBLEMS)

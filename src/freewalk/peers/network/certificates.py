@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from freewalk.checks import show
 from freewalk.errors import MissingExtra, PeerError
-from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, attempted, check
+from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, attempted, check, read
 from freewalk.peers.node.process import exposed
 from freewalk.peers.protocol.token import Generation, Key, Trust
 from freewalk.peers.protocol.wire import pb
@@ -75,7 +75,7 @@ class Authority(Issued):
     @staticmethod
     def read(folder: Path) -> Authority:
         """The authority whose certificate and key are in the folder of the operator."""
-        return Authority(_read(folder / AUTHORITY), _read(folder / AUTHORITY_KEY))
+        return Authority(read(folder / AUTHORITY), read(folder / AUTHORITY_KEY))
 
     def write(self, folder: Path) -> None:
         """Write certificate and key to the folder of the operator, the only place for the key."""
@@ -131,7 +131,7 @@ class Signatures(Trust):
     @staticmethod
     def read(certificate: Path, key: Path, authority: Path, operator: str, number: int | None = None) -> Signatures:
         """Those of the owner of a key."""
-        return Signatures(_read(certificate), _read(key), _read(authority), operator, number)
+        return Signatures(read(certificate), read(key), read(authority), operator, number)
 
     def permit(self, key: Key, start: int) -> bytes:
         """The operator's permit for a walk."""
@@ -212,8 +212,8 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
     now = datetime.now(UTC) if now is None else now
     found: list[str] = []
     try:
-        described, signer = (describe(_read(one), str(one)) for one in (certificate, authority))
-        private = _key(_read(key), str(key))
+        described, signer = (describe(read(one), str(one)) for one in (certificate, authority))
+        private = _key(read(key), str(key))
     except PeerError as error:
         return [str(error)]
     again = "issue a new one with the authority of this network"
@@ -304,8 +304,3 @@ def _key(pem: bytes, what: str) -> Any:
         return serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # never quote its contents
         raise PeerError(f"{what}: is not an unencrypted private key, expected one as PEM") from None
-
-
-def _read(path: Path) -> bytes:
-    with attempted(f"{path}: cannot be read", "`freewalk network init` writes it"):
-        return path.read_bytes()

@@ -222,6 +222,12 @@ def attempted(words: str, remedy: str) -> Iterator[None]:
         raise PeerError(f"{words} ({error.strerror or error}); {remedy}") from error
 
 
+def read(path: Path) -> bytes:
+    """A certificate or a key."""
+    with attempted(f"{path}: cannot be read", "`freewalk network init` writes it"):
+        return path.read_bytes()
+
+
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The values of a TOML file."""
     file = check.path("peers", "path", path)

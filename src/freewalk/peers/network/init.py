@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import shutil
 import socket
 import unicodedata
 from collections import Counter
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from secrets import randbelow
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -283,21 +283,19 @@ def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """A new folder that is moved into place at the end of the block, or removed if the block fails."""
-    temporary, old = (path.with_name(f".{path.name}.{os.getpid()}.{word}") for word in ("new", "old"))
-    try:
+    with config.attempted(f"{path}: cannot be written", "choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir(0o700)
-        yield temporary
-        if path.exists():
-            path.rename(old)
-        temporary.rename(path)
-    except OSError as error:
-        raise PeerError(f"{path}: cannot be written ({error.strerror or error}); choose another folder") from error
-    finally:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as home:
+            temporary, old = Path(home) / "new", Path(home) / "old"
+            temporary.mkdir(0o700)
+            yield temporary
+            try:
+                if path.exists():
+                    path.rename(old)
+                temporary.rename(path)
+            finally:
+                if old.exists() and not path.exists():
+                    old.rename(path)
 
 
 # Names of nodes that are valid in certificates, and free addresses.
@@ -344,12 +342,5 @@ def free_addresses(host: str, count: int, first_port: int | None = None) -> list
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket that listens, to be closed by the caller."""
-    family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    with ExitStack() as unless_done:
-        opened = unless_done.enter_context(socket.socket(family, kind, protocol))
-        if os.name != "nt":  # recently closed connections do not block the port; listening sockets do
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(place)
-        opened.listen()
-        unless_done.pop_all()
-    return opened
+    family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return socket.create_server(place, family=family)

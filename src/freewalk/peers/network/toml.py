@@ -95,36 +95,28 @@ def _write(values: Mapping[str, Any], words: str, comments: Mapping[str, str], p
     document = tomlkit.document()
     _comment(document, words)
     document.add(tomlkit.nl())
+    files.write(path, _filled(document, values, comments).as_string())
+
+
+def _filled(container: Any, values: Mapping[str, Any], comments: Mapping[str, str], place: str = "") -> Any:
+    """A document or a table with values; in a document, and for moves, there are tables for what is nested."""
     for key, value in values.items():
-        several = isinstance(value, list) and value and isinstance(value[0], Mapping)
-        if several or isinstance(value, Mapping):
-            document.add(tomlkit.nl())
-            _comment(document, comments.get(key, ""))
-            document.add(key, _tables(value, key) if several else _table(value, key))
-        elif value != []:
-            # Readers may change line endings in multi-line text.
-            multiline = isinstance(value, str) and "\n" in value and "\r" not in value
-            document.add(key, tomlkit.string(value, multiline=True) if multiline else value)
-    files.write(path, document.as_string())
-
-
-def _table(values: Mapping[str, Any], place: str) -> Any:
-    table = tomlkit.table()
-    for key, value in values.items():
-        if f"{place}.{key}" != "walk.move":
-            _comment(table, _COMMENTS.get(f"{place}.{key}", ""))
-            table.add(key, _inline(value))
-    if place == "walk":
-        table.add(tomlkit.nl())
-        _comment(table, _COMMENTS["walk.move"] if any("rows" in move for move in values["move"]) else "")
-        table.add("move", _tables(values["move"], "walk.move"))
-    return table
-
-
-def _tables(several: list[Any], place: str) -> Any:
-    tables = tomlkit.aot()
-    tables.extend(_table(values, place) for values in several)
-    return tables
+        name, several = f"{place}{key}", value if isinstance(value, list) else [value]
+        words = comments.get(name, "")
+        if not (place or several):  # there are no tables
+            continue
+        if several and isinstance(several[0], Mapping) and (not place or name == "walk.move"):
+            container.add(tomlkit.nl())
+            tables = [_filled(tomlkit.table(), one, comments, f"{name}.") for one in several]
+            item = tomlkit.items.AoT(tables) if isinstance(value, list) else tables[0]
+            words = words if name != "walk.move" or any("rows" in move for move in several) else ""
+        elif not place and isinstance(value, str) and "\n" in value and "\r" not in value:
+            item = tomlkit.string(value, multiline=True)  # readers may change other line endings
+        else:
+            item = _inline(value)
+        _comment(container, words)
+        container.add(key, item)
+    return container
 
 
 def _inline(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -95,28 +96,27 @@ class Link:
 
     async def run(self) -> None:
         """Keep a stream open until cancelled; tell when it has been broken for as long as an offer waits."""
-        wait, since, lost = _SHORTEST, asyncio.get_running_loop().time(), False
+        clock = asyncio.get_running_loop().time
+        wait, since = _SHORTEST, clock()  # since when it has been down, until that is told
         async with self.dial(self.neighbour) as channel:
             while True:
                 try:
                     await self._stream(channel)
-                    wait = _SHORTEST
                 except Exception as error:
                     if self.up or isinstance(error, PeerError):
-                        wait = _SHORTEST if self.up else wait
                         name, level = self.neighbour.name, logging.INFO
                         self._complaints.about(f"lost node {name}", "lost node %s: %s", name, _said(error), level=level)
                 finally:
                     if self.up:
-                        since, lost = asyncio.get_running_loop().time(), False
+                        wait, since = _SHORTEST, clock()
                     self.up = False
                     self._room = _ROOM
                     for queue in (self._small, self._patient, self._large):
                         queue.clear()
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST)
-                if not lost and asyncio.get_running_loop().time() - since > self.patience:
-                    lost = True
+                if clock() - since > self.patience:
+                    since = math.inf
                     self.tell(say.Disconnected(self.neighbour.number))
 
     async def _stream(self, channel: Any) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freewalk.errors import MissingExtra, PeerError
+from freewalk.errors import MissingExtra
 from freewalk.peers.network.config import NodeConfig
 from freewalk.peers.node.complaints import few_lines
 from freewalk.peers.protocol.token import Trust
@@ -48,10 +48,7 @@ def identity_of(config: NodeConfig) -> Identity:
     """The identity that a node presents to others."""
     from freewalk.peers.node.server import Identity
 
-    try:
-        return Identity.read(config.node.name, config.credentials)
-    except OSError as error:
-        raise PeerError(f"{error.filename}: cannot be read ({error.strerror or error}); name another file") from error
+    return Identity.read(config.node.name, config.credentials)
 
 
 def trust_of(config: NodeConfig) -> Trust:

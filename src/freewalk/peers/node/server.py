@@ -17,7 +17,7 @@ import grpc
 
 from freewalk._version import __version__
 from freewalk.errors import PeerError
-from freewalk.peers.network.config import PeerTable
+from freewalk.peers.network.config import PeerTable, read
 from freewalk.peers.node.links import HELLO, METHOD, STREAMS, VERSION, Gate
 from freewalk.peers.node.service import Service
 from freewalk.peers.node.store import CHAIN, COLUMNS, WITNESS
@@ -78,7 +78,7 @@ class Identity:
     @staticmethod
     def read(name: str, files: tuple[Path, Path, Path] | None) -> Identity:
         """The identity of a certificate, a key and an authority; without files, of plain connections."""
-        return Identity(name, *(path.read_bytes() for path in files or ()))
+        return Identity(name, *map(read, files or ()))
 
     def channel(self, neighbour: PeerTable) -> Any:
         """A channel to a node, whose certificate must bear its name."""
@@ -117,7 +117,7 @@ class Handlers(grpc.GenericRpcHandler):
     def __init__(self, identity: Identity, operator: str, service: Service, gate: Gate) -> None:
         self.identity, self.operator, self.at_work, self.gate = identity, operator, service, gate
         self.started = time.time()
-        self._calls = 0  # of the operator
+        self._calls = asyncio.Semaphore(_OWN_CALLS)  # of the operator
         self._methods: dict[str, Any] = {
             METHOD: grpc.stream_unary_rpc_method_handler(self.link),
             HELLO: grpc.unary_unary_rpc_method_handler(self.hello),
@@ -161,10 +161,9 @@ class Handlers(grpc.GenericRpcHandler):
         """The identity of this node, for a neighbour that checks whether both belong to the same network."""
         name = await self._admit(context, operator=False)
         try:
-            if len(request) > _LONGEST:
-                raise ValueError("a long one")
-            asked = ask.Hello.FromString(request)
-        except Exception:  # its own DecodeError, which depends on how the package was built
+            wire.require(len(request) <= _LONGEST, "a long greeting")
+            asked = wire.parsed(ask.Hello, request, "a greeting")
+        except PeerError:
             self.gate.refused += 1
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a greeting cannot be read")  # raises
         known = (asked.name, asked.number) == (name, self.gate.neighbours[name].number)
@@ -174,13 +173,10 @@ class Handlers(grpc.GenericRpcHandler):
     async def _operator(self, context: Any) -> AsyncIterator[None]:
         """Admit only the operator, with a limited number of calls."""
         await self._admit(context, operator=True)
-        if self._calls >= _OWN_CALLS:
+        if self._calls.locked():
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {_OWN_CALLS} calls at once")
-        self._calls += 1
-        try:
+        async with self._calls:
             yield
-        finally:
-            self._calls -= 1
 
     async def launch(self, stream: AsyncIterator[Any], context: Any) -> Any:
         """Launch a new token, which is on disk when this returns."""

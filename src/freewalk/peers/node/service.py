@@ -52,7 +52,6 @@ class Service:
         self._learnt: Counter[int] = Counter()  # walks, by the neighbour that told of them
         #: Why nothing can be written at present; "" if it can.
         self.closed = ""
-        self._early: list[Event] | None = []  # events before it runs
         self._broken: Exception | None = None
         self._writes: list[say.Save | say.Journal | say.Erase] = []
         self._waiting: list[say.Send] = []
@@ -67,14 +66,11 @@ class Service:
         self._cost = 0.0  # seconds of an update, a moving average
         self._leaving: set[str] = set()
         self._complaints = Complaints(log)
-        self._waking: asyncio.TimerHandle | None = None
         self._later = 0.0  # when a failed disk is tried again
+        self._do(node.restart())
 
     def tell(self, event: Event) -> None:
         """Pass an event to the node; the updates and writes that follow are made soon."""
-        if self._early is not None:
-            self._early.append(event)
-            return
         try:
             self._handle(event)
         except Exception as error:  # a bug, which the source of the event cannot handle
@@ -103,10 +99,6 @@ class Service:
         While the disk cannot be written, the node is closed: it makes no updates and accepts no tokens, and durable
         messages wait. To its neighbours it appears slow or silent.
         """
-        self._do(self.node.restart())
-        early, self._early = self._early or [], None
-        for event in early:
-            self.tell(event)
         try:
             while True:
                 if self._broken is not None:
@@ -118,7 +110,9 @@ class Service:
                     await asyncio.sleep(0)
                     continue
                 self._more.clear()
-                await self._more.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(self._later - time.monotonic(), 0.0) if self.closed else None):
+                        await self._more.wait()
         except asyncio.CancelledError:
             self._write()
             raise
@@ -243,15 +237,9 @@ class Service:
         self.closed, self.node.closed = why, _FULL
         self._later = time.monotonic() + _AGAIN
 
-    def _wake(self) -> None:
-        """Continue after a while, even if nothing happens."""
-        if self._waking is None or self._waking.when() <= asyncio.get_running_loop().time():
-            self._waking = asyncio.get_running_loop().call_later(_AGAIN, self._more.set)
-
     def _write(self) -> None:
         """Write all changes to disk, then send the messages that waited for it."""
         if self.closed and time.monotonic() < self._later:
-            self._wake()
             return
         self._urgent = False
         if self._soon is not None:
@@ -266,7 +254,6 @@ class Service:
             latest = {write.key: write for write in writes if isinstance(write, say.Save)}
             self._writes = [*latest.values(), *(write for write in writes if not isinstance(write, say.Save))]
             self._close(str(error))
-            self._wake()
             return
         if self.closed:
             self._complaints.about("open", "this node tries its disk again, and takes tokens")

@@ -6,8 +6,10 @@ import os
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from threading import RLock
 from time import monotonic
@@ -23,6 +25,7 @@ from freewalk.peers.protocol.token import Custody, Generation, Key, Position, To
 
 _PAGE = 4000  # lines of the journal read at a time
 _OFTEN_ENOUGH = 1.0  # seconds between writes of the clock
+_BROKEN = "the folder is broken: what is known of a walk"
 CHAIN = 16  # bytes
 WITNESS = 8 + CHAIN
 _NONE: Mapping[str, int] = MappingProxyType({})
@@ -78,7 +81,7 @@ class _Known(NamedTuple):
     versions: tuple[Version, ...] = ()
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A folder with the durable state of a node; one process has it open at a time."""
 
     def __init__(self, folder: str | os.PathLike[str], durable: bool = True) -> None:
@@ -108,9 +111,6 @@ class Store:
         except BaseException:
             self._connection.close()
             raise
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -229,7 +229,7 @@ class Store:
         before, then = self._connection.execute("SELECT * FROM clock").fetchone()
         with transaction(self._connection):
             for walk, state in self._connection.execute("SELECT walk, state FROM custody").fetchall():
-                custody = _parsed(wire.pb.Custody, state)
+                custody = wire.parsed(wire.pb.Custody, state, _BROKEN)
                 if custody.HasField("token") and (before != boot or now < then):
                     custody.token.began += now - then
                     row = (custody.SerializeToString(deterministic=True), walk)
@@ -242,10 +242,12 @@ class Store:
         self.forgotten = {run for (run,) in self._connection.execute("SELECT * FROM forgotten")}
         versions: dict[int, dict[int, Version]] = defaultdict(dict)
         for walk, place, state in self._connection.execute("SELECT * FROM versions ORDER BY walk, place"):
-            versions[walk][place] = wire.from_version(_parsed(wire.pb.Version, state), self._find)
+            versions[walk][place] = wire.from_version(wire.parsed(wire.pb.Version, state, _BROKEN), self._find)
         for run, walk, number, state in self._connection.execute(_WALKS):
             kept, first = tuple(versions[number].values()), min(versions[number], default=0)
-            custody = wire.from_custody(_parsed(wire.pb.Custody, state), kept, self._find) if state else None
+            custody = (
+                wire.from_custody(wire.parsed(wire.pb.Custody, state, _BROKEN), kept, self._find) if state else None
+            )
             payload = custody.token.payload if custody and custody.token else None
             self._known[Key(run, walk)] = _Known(number, state or b"", payload, first, kept)
             used = (payload, *(one.payload for one in kept))
@@ -266,7 +268,7 @@ class Store:
 
     def _line(self, row: tuple[Any, ...]) -> Line:
         number, time, run, walk, kind, generation, issuer, step, hop, state, note, messages, probes, *last = row
-        token = None if state is None else wire.from_token(_parsed(wire.pb.Token, state), self._find)
+        token = None if state is None else wire.from_token(wire.parsed(wire.pb.Token, state, _BROKEN), self._find)
         point = Position(Generation(generation, issuer), step, hop)
         return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes, -1, *last)
 
@@ -368,11 +370,10 @@ class _Change:
     def _versions(self, old: _Known, new: tuple[Version, ...]) -> int:
         """Write new versions and remove old ones; returns the place of the first."""
         first, before = old.first, old.versions
-        if before is new or before == new:
+        if before == new:
             return first
-        gone = next((index for index, one in enumerate(before) if new and one == new[0]), len(before))
-        pairs = zip(before[gone:], new, strict=False)
-        same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
+        gone = before.index(new[0]) if new and new[0] in before else len(before)
+        same = sum(takewhile(bool, map(eq, before[gone:], new)))
         last = gone + same
         for index in (*range(gone), *range(last, len(before))):
             self.execute("DELETE FROM versions WHERE walk = ? AND place = ?", (old.number, first + index))
@@ -399,13 +400,6 @@ def _boot() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-
-
-def _parsed(kind: Any, state: bytes) -> Any:
-    try:
-        return kind.FromString(state)
-    except Exception as error:  # its own DecodeError, which depends on how the package was built
-        raise PeerError(f"what is known of a walk cannot be read ({error}); the folder is broken") from None
 
 
 _PAYLOAD = "SELECT size, data FROM payloads WHERE digest = ?"

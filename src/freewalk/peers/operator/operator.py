@@ -20,14 +20,13 @@ from freewalk.peers.operator.journal import Book, copy_of
 from freewalk.peers.protocol.messages import LINEAGE
 from freewalk.peers.protocol.payload import Form, Payload, is_digest
 from freewalk.peers.protocol.token import Generation, Key, Position
-from freewalk.peers.protocol.wire import from_point, require, to_point
+from freewalk.peers.protocol.wire import from_point, printable, require, to_point
 
 _PATIENCE = 10.0  # seconds for an answer, or for a page of a journal
 _PIECE = 60.0  # seconds for the next piece of a model
 _SLOWEST = 1e5  # bytes of a model a second
 _LONGEST = 3600.0  # seconds for a journal
 _AGAIN = 0.5  # seconds after which a token that nobody seemed to hold is looked for again
-_LETTERS = 300  # of what a node says
 _START = "`freewalk network up` starts all nodes on this machine"
 _MOVING = ("due", "probing", "offering", "sent", "lent", "asking", "doubt")
 
@@ -69,11 +68,11 @@ class Operator(AsyncExitStack):
             yield
         except grpc.aio.AioRpcError as error:
             remedy = f"; {_START}" if error.code() == grpc.StatusCode.UNAVAILABLE else ""
-            raise SilentNode(f"{where} does not answer: {plain(str(error.details()))}{remedy}") from None
+            raise SilentNode(f"{where} does not answer: {printable(str(error.details()))}{remedy}") from None
         except TimeoutError:
             raise SilentNode(f"{where} does not answer: it takes too long") from None
         except PeerError as error:
-            raise PeerError(f"what {where} says is wrong: {plain(str(error))}") from None
+            raise PeerError(f"what {where} says is wrong: {printable(str(error))}") from None
 
     async def _parts(self, node: int, name: str, asked: Any, each: float, whole: float) -> AsyncIterator[Any]:
         """What a node streams, which must come in time."""
@@ -96,9 +95,9 @@ class Operator(AsyncExitStack):
         walks = [walk for walk in status.walks if self._possible(walk)]
         del status.walks[:]
         status.walks.extend(walks)
-        status.closed = plain(status.closed)
+        status.closed = printable(status.closed)
         for walk in status.walks:
-            walk.stage, walk.failure = plain(walk.stage), plain(walk.failure)
+            walk.stage, walk.failure = printable(walk.stage), printable(walk.failure)
         return status
 
     def _possible(self, walk: Any) -> bool:
@@ -133,7 +132,7 @@ class Operator(AsyncExitStack):
         with self._reaching(node):
             done = await self._call(node, "Launch", _launch(key, payload, permit), _PATIENCE + payload.size / 1e6)
         if done.problem:
-            raise PeerError(f"node {self.nodes[node].name} does not launch walk {key.walk}: {plain(done.problem)}")
+            raise PeerError(f"node {self.nodes[node].name} does not launch walk {key.walk}: {printable(done.problem)}")
         return not done.known
 
     async def journal(self, node: int, run: str) -> Book:
@@ -147,19 +146,18 @@ class Operator(AsyncExitStack):
     async def fetch(self, node: int, digest: str, size: int, diverged: bool = False) -> dict[str, Any]:
         """The vectors of a model that a node holds or its journal kept: finite, unless the token has `diverged`."""
         task, data = self.network.task, bytearray()
-        names, shape, kind = ("x", *task.rule.carries), (task.objective.dim,), np.dtype(task.job.precision)
+        names = ("x", *task.rule.carries)
+        form = Form(names, ((task.objective.dim,),) * len(names), np.dtype(task.job.precision))
         with self._reaching(node):
-            require(Form(names, (shape,) * len(names), kind).size_fits(size), f"a model of {size:,} bytes")
+            require(form.size_fits(size), f"a model of {size:,} bytes")
             async for piece in self._parts(node, "Fetch", ask.Fetch(digest=digest), _PIECE, _PIECE + size / _SLOWEST):
                 data += piece.data
                 require(len(data) <= size, f"a model is longer than the {size:,} bytes announced")
             payload = Payload.holding(bytes(data))
             require(payload.digest == digest, "a model is another one than was announced")
-            found = payload.arrays()
-            right = {name: (one.shape, one.dtype) for name, one in found.items()} == dict.fromkeys(names, (shape, kind))
-            finite = diverged or all(bool(np.isfinite(vector).all()) for vector in found.values())
-            require(right and finite, f"a model of other vectors than {', '.join(names)} of {shape}, or not finite")
-        return found
+            wrong = form.check(payload, finite=not diverged)
+            require(wrong is None, f"a model, since {wrong}")
+        return payload.arrays()
 
     async def collect(self, node: int, ends: Sequence[tuple[Key, Position]]) -> None:
         """Tell a node that finished tokens are safe here."""
@@ -179,11 +177,6 @@ async def _launch(key: Key, payload: Payload, permit: bytes) -> AsyncIterator[An
     yield ask.Launch(run=run, walk=walk, digest=payload.digest, size=payload.size, data=data, permit=permit)
     for data in payload.chunks() if payload.data is None else ():
         yield ask.Launch(data=data)
-
-
-def plain(text: str) -> str:
-    """What a node says, for a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:_LETTERS])
 
 
 class Whereabouts(NamedTuple):
@@ -225,12 +218,12 @@ class Whereabouts(NamedTuple):
 
 def whereabouts(run: str, statuses: dict[int, Any]) -> list[Whereabouts]:
     """The positions of the tokens of a run: of each, the newest that any node holds."""
-    found: dict[Key, list[tuple[int, Any]]] = defaultdict(list)
+    found: dict[int, list[tuple[int, Any]]] = defaultdict(list)
     for node, status in statuses.items():
         for walk in () if status is None else status.walks:
-            found[Key(walk.run, walk.walk)].append((node, walk))
-    keys = sorted(key for key in found if key.run == run)
-    return [_whereabouts(key, found[key], None in statuses.values()) for key in keys]
+            if walk.run == run:
+                found[walk.walk].append((node, walk))
+    return [_whereabouts(Key(run, walk), found[walk], None in statuses.values()) for walk in sorted(found)]
 
 
 def _whereabouts(key: Key, told: list[tuple[int, Any]], silent: bool) -> Whereabouts:

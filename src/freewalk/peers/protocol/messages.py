@@ -87,7 +87,7 @@ class Last(NamedTuple):
 
     key: Key
     floor: Generation
-    seen: Position | None
+    seen: Position | None = None
     warrant: Warrant = Warrant()
 
 

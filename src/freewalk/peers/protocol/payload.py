@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, NamedTuple
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,7 @@ _TYPES = {
 
 _lock = Lock()  # a file is not removed while another is renamed to its name
 _numbers = count()
-_drafts: WeakSet[_Draft] = WeakSet()
-_live: WeakValueDictionary[int, Payload] = WeakValueDictionary()
+_live: WeakValueDictionary[int, Payload | _Draft] = WeakValueDictionary()  # that have a file
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -136,47 +135,6 @@ class Payload:
                 yield piece
 
 
-class Incoming:
-    """A large payload that arrives in pieces, written to a temporary file that is renamed at the end.
-
-    If it is not what was announced, or cannot be written, the file is removed.
-    """
-
-    def __init__(self, folder: Path, digest: str, size: int, durable: bool = True) -> None:
-        if not is_digest(digest) or not SMALL < size < 2**63:
-            raise PeerError(f"a payload of {size:,} bytes is announced as {digest[:80]!r}, expected more and a digest")
-        self.digest, self.size, self.durable = digest, size, durable
-        self.received, self._hash = 0, _hash()
-        self._draft = _Draft(folder)
-        with self._draft.unless_failed():
-            self._file = self._draft.file = self._draft.path.open("wb")
-
-    def write(self, chunk: bytes | memoryview) -> None:
-        """Add the next piece."""
-        with self._draft.unless_failed():
-            self.received += len(chunk)
-            if self.received > self.size:
-                raise PeerError(f"payload {self.digest[:12]}… is longer than the {self.size:,} bytes announced")
-            self._hash.update(chunk)
-            self._file.write(chunk)
-
-    def finish(self) -> Payload:
-        """The payload, once it is complete."""
-        with self._draft.unless_failed():
-            self._file.flush()
-            if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
-                raise PeerError(
-                    f"payload {self.digest[:12]}…: {self.received:,} bytes, not the {self.size:,} announced"
-                )
-            payload = self._draft.named(self.digest, self.size, self._file.fileno(), self.durable)
-        self._file.close()
-        return payload
-
-    def close(self) -> None:
-        """Remove the file, unless it is already finished."""
-        self._draft.abandon()
-
-
 @dataclass(frozen=True)
 class Form:
     """The required form of a payload: the names and shapes of its vectors, and the type of all of them."""
@@ -194,17 +152,17 @@ class Form:
         """Whether this size is possible; to be checked before any bytes are accepted."""
         return self.bytes < size <= self.bytes + LONGEST + _LENGTH
 
-    def check(self, payload: Payload) -> str | None:
-        """The problem of a payload that came from outside, or None."""
+    def check(self, payload: Payload, finite: bool = True) -> str | None:
+        """The problem of a payload that came from outside, whose values must be `finite`, or None."""
         if not self.size_fits(payload.size):
             return f"it has {payload.size:,} bytes, expected {self.bytes:,} and a header"
         try:
             with payload.opened() as file:
-                return self._check(file, payload.size)
+                return self._check(file, payload.size, finite)
         except PeerError as error:
             return str(error)
 
-    def _check(self, file: BinaryIO, size: int) -> str | None:
+    def _check(self, file: BinaryIO, size: int, finite: bool) -> str | None:
         """Read it block by block, because a large mapped file would count as memory in use."""
         found = entries(file.read(_LENGTH + LONGEST), size)
         if sorted(found) != sorted(self.names):
@@ -220,7 +178,7 @@ class Form:
                 data = file.read(min(left, CHUNK))
                 if not data:
                     return f"{name!r} is cut off"
-                if not np.isfinite(np.frombuffer(data, entry.dtype)).all():
+                if finite and not np.isfinite(np.frombuffer(data, entry.dtype)).all():
                     return f"{name!r} has values that are not finite"
                 left -= len(data)
         return None
@@ -232,7 +190,7 @@ class _Draft:
     def __init__(self, folder: Path) -> None:
         self.path = folder / f".{os.getpid()}-{next(_numbers)}.tmp"
         self.file: BinaryIO | None = None  # if it is open
-        _drafts.add(self)
+        _live[id(self)] = self
 
     @contextmanager
     def unless_failed(self) -> Iterator[None]:
@@ -240,10 +198,10 @@ class _Draft:
         try:
             yield
         except OSError as error:
-            self.abandon()
+            self.close()
             raise PeerError(f"{self.path.parent}: a model cannot be written ({error.strerror or error})") from error
         except BaseException:
-            self.abandon()
+            self.close()
             raise
 
     def named(self, digest: str, size: int, handle: int, durable: bool) -> Payload:
@@ -255,12 +213,47 @@ class _Draft:
             os.replace(self.path, path)
             return Payload(digest, size, None, path)
 
-    def abandon(self) -> None:
+    def close(self) -> None:
+        """Remove the file, unless it is already finished."""
         with suppress(OSError):  # the rest of its buffer may not fit on the disk
             if self.file is not None:
                 self.file.close()
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
+
+
+class Incoming(_Draft):
+    """A large payload that arrives in pieces, written to a temporary file that is renamed at the end.
+
+    If it is not what was announced, or cannot be written, the file is removed.
+    """
+
+    def __init__(self, folder: Path, digest: str, size: int, durable: bool = True) -> None:
+        if not is_digest(digest) or not SMALL < size < 2**63:
+            raise PeerError(f"a payload of {size:,} bytes is announced as {digest[:80]!r}, expected more and a digest")
+        super().__init__(folder)
+        self.digest, self.size, self.durable = digest, size, durable
+        self.received, self._hash = 0, _hash()
+        with self.unless_failed():
+            self._file = self.file = self.path.open("wb")
+
+    def write(self, chunk: bytes | memoryview) -> None:
+        """Add the next piece."""
+        with self.unless_failed():
+            self.received += len(chunk)
+            if self.received > self.size:
+                raise PeerError(f"payload {self.digest[:12]}… is longer than the {self.size:,} bytes announced")
+            self._hash.update(chunk)
+            self._file.write(chunk)
+
+    def finish(self) -> Payload:
+        """The payload, once it is complete."""
+        with self.unless_failed(), self._file:
+            self._file.flush()
+            if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
+                words = f"{self.received:,} bytes, not the {self.size:,} announced"
+                raise PeerError(f"payload {self.digest[:12]}…: {words}")
+            return self.named(self.digest, self.size, self._file.fileno(), self.durable)
 
 
 def is_digest(text: str) -> bool:
@@ -271,9 +264,7 @@ def is_digest(text: str) -> bool:
 def discard(path: Path) -> bool:
     """Remove a file unless a payload of this process uses it, or it is being written; returns whether it is gone."""
     with _lock:
-        names = {draft.path.name for draft in list(_drafts)}
-        names.update(one.path.name for one in list(_live.values()) if one.path is not None)
-        if path.name in names:
+        if path.name in {one.path.name for one in list(_live.values()) if one.path is not None}:
             return False
         path.unlink(missing_ok=True)
         return True

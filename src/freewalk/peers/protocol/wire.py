@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import lt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.protocol import messages as say
@@ -32,12 +32,13 @@ TRAIL = 1024  # nodes
 RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _LARGEST = 2**63 - 1
 _DIGEST = 32  # bytes
-_WARRANT = 4096  # bytes of each part
+_PROOF = 4096  # bytes of each part of a warrant
 _WITNESS = 24  # bytes at most
 _REASON = 500  # letters
 _WRONG = "a part is missing, or a number out of range"
 
 Finder = Callable[[str, int], Payload]
+Kind = TypeVar("Kind", bound=NamedTuple)
 
 
 def require(truth: bool, wrong: str) -> None:
@@ -46,7 +47,41 @@ def require(truth: bool, wrong: str) -> None:
         raise PeerError(f"a message is not valid: {wrong}; does the sender run another version?")
 
 
-# The parts of messages, each to and from its protocol buffer.
+def parsed(kind: Any, data: bytes, what: str) -> Any:
+    """A message of protocol buffers."""
+    try:
+        return kind.FromString(data)
+    except Exception as error:  # its own DecodeError, which depends on how the package was built
+        raise PeerError(f"{what} cannot be read ({error})") from None
+
+
+# Tuples and messages, whose fields have the same names. What a tuple has by default is missing in its message.
+
+
+def _fields(value: Any, *others: str) -> dict[str, Any]:
+    """A tuple as the fields of its message, except for `others`, which its message has in another form."""
+    return {
+        name: _FORMS[name].write(part)
+        for name, part in zip(value._fields, value, strict=True)
+        if name not in others and part != value._field_defaults.get(name, ...)
+    }
+
+
+def _tuple(kind: type[Kind], message: Any, **others: Any) -> Kind:
+    """The tuple of a message, with `others` from elsewhere."""
+    return kind(*(others[name] if name in others else _part(kind, message, name) for name in kind._fields))
+
+
+def _part(kind: Any, message: Any, name: str) -> Any:
+    if name in _MESSAGES and not message.HasField(name):
+        require(name in kind._field_defaults, f"its {name} is missing")
+        return kind._field_defaults[name]
+    form, value = _FORMS[name], getattr(message, name)
+    require(form.fine(value), form.wrong)
+    return form.read(value)
+
+
+# What has another form, or is checked.
 
 
 def reference(payload: Payload) -> Any:
@@ -89,10 +124,6 @@ def from_point(message: Any) -> Position:
     return Position(_from_generation(message), message.step, message.hop)
 
 
-def _to_generation(generation: Generation) -> Any:
-    return pb.Generation(number=generation.number, issuer=generation.issuer)
-
-
 def _from_generation(message: Any) -> Generation:
     require(message.number <= _LARGEST and message.issuer >= -1, _WRONG)
     return Generation(message.number, message.issuer)
@@ -100,45 +131,30 @@ def _from_generation(message: Any) -> Generation:
 
 def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
     """A token as a message; `payload` encodes its payload."""
-    message = pb.Token(
-        point=to_point(token.point),
+    return pb.Token(
+        **_fields(token, "payload", "lineage", "kept"),
         payload=payload(token.payload),
-        due=token.due,
-        origin=_to_generation(token.origin),
-        messages=token.messages,
-        probes=token.probes,
-        diverged=token.diverged,
-        began=token.began,
-        witness=token.witness,
+        numbers=[point.generation.number for point in token.lineage],
+        issuers=[point.generation.issuer for point in token.lineage],
+        steps=[point.step for point in token.lineage],
+        hops=[point.hop for point in token.lineage],
+        kept_nodes=[node for node, _ in token.kept],
+        kept_steps=[step for _, step in token.kept],
     )
-    if token.lineage:
-        message.numbers.extend([point.generation.number for point in token.lineage])
-        message.issuers.extend([point.generation.issuer for point in token.lineage])
-        message.steps.extend([point.step for point in token.lineage])
-        message.hops.extend([point.hop for point in token.lineage])
-    if token.kept:
-        message.kept_nodes.extend([node for node, _ in token.kept])
-        message.kept_steps.extend([step for _, step in token.kept])
-    return message
 
 
 def from_token(message: Any, find: Finder) -> Token:
     """The token of a message; `find` returns a payload that is elsewhere."""
-    require(message.HasField("point") and message.HasField("payload") and message.HasField("origin"), _WRONG)
-    require(max(message.messages, message.probes) <= _LARGEST and len(message.witness) <= _WITNESS, _WRONG)
-    require(math.isfinite(message.began), _WRONG)
-    point, origin = from_point(message.point), _from_generation(message.origin)
     numbers, issuers, steps, hops = _columns(message.numbers, message.issuers, message.steps, message.hops)
     require(len(issuers) <= LINEAGE and min(issuers, default=0) >= -1, "a lineage is broken")
     lineage = tuple(map(Position, map(Generation, numbers, issuers), steps, hops))
-    generations = [origin, *(one.generation for one in lineage)]
-    require(_ascends(generations) and generations[-1] == point.generation, "a lineage does not lead to its token")
     kept = _columns(message.kept_nodes, message.kept_steps)
     require(_ascends(kept[0]), "what is kept is not sorted, or has repeats")
-    counts = (message.messages, message.probes, message.diverged)
-    payload = _from_payload(message.payload, find)
-    more = (tuple(zip(*kept, strict=True)), message.began, message.witness)
-    return Token(point, payload, message.due, origin, lineage, *counts, *more)
+    token = _tuple(Token, message, payload=None, lineage=lineage, kept=tuple(zip(*kept, strict=True)))
+    generations = [token.origin, *(one.generation for one in lineage)]
+    leads = _ascends(generations) and generations[-1] == token.point.generation
+    require(leads, "a lineage does not lead to its token")
+    return token._replace(payload=_from_payload(message.payload, find))
 
 
 def _columns(*columns: Any) -> tuple[Any, ...]:
@@ -153,94 +169,38 @@ def _ascends(values: Sequence[Any]) -> bool:
     return all(map(lt, values, values[1:]))
 
 
-def _to_loan(loan: Loan) -> Any:
-    return pb.Loan(peer=loan.peer, point=to_point(loan.point), model=bytes.fromhex(loan.model))
-
-
-def _from_loan(message: Any) -> Loan:
-    require(message.HasField("point") and message.peer <= _LARGEST, _WRONG)
-    return Loan(message.peer, from_point(message.point), _model_of(message.model))
-
-
-def _model_of(digest: bytes) -> str:
-    require(len(digest) in (0, _DIGEST), "a digest has another length")
-    return digest.hex()
-
-
-def _to_warrant(warrant: Warrant) -> Any:
-    return pb.Warrant(permit=warrant.permit, proof=warrant.proof) if any(warrant) else None
-
-
-def _from_warrant(message: Any) -> Warrant:
-    size = max(len(message.permit), len(message.proof))
-    require(0 < size <= _WARRANT, "its warrant is empty, or too long")
-    return Warrant(message.permit, message.proof)
-
-
-def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:
-    return None if value is None else convert(value)
-
-
-def _part(message: Any, name: str, convert: Callable[[Any], Any]) -> Any:
-    """A part of a message that may be missing."""
-    return convert(getattr(message, name)) if message.HasField(name) else None
-
-
-# What a store writes.
-
-
 def to_custody(custody: Custody) -> Any:
     """The custody of a walk as a message, without its versions and payloads."""
-    return pb.Custody(
-        floor=_to_generation(custody.floor),
-        seen=_maybe(to_point, custody.seen),
-        token=None if custody.token is None else to_token(custody.token, reference),
-        lent=_maybe(_to_loan, custody.lent),
-        source=_maybe(_to_loan, custody.source),
-        arrived=_maybe(to_point, custody.arrived),
-        owed=[_to_loan(loan) for loan in custody.owed],
-        warrant=_to_warrant(custody.warrant),
-        collected=custody.collected,
-    )
+    token = None if custody.token is None else to_token(custody.token, reference)
+    return pb.Custody(**_fields(custody, "token", "versions"), token=token)
 
 
 def from_custody(message: Any, versions: tuple[Version, ...], find: Finder) -> Custody:
     """The custody of a walk."""
-    require(message.HasField("floor"), _WRONG)
-    return Custody(
-        _from_generation(message.floor),
-        _part(message, "seen", from_point),
-        _part(message, "token", lambda token: from_token(token, find)),
-        _part(message, "lent", _from_loan),
-        _part(message, "source", _from_loan),
-        _part(message, "arrived", from_point),
-        tuple(_from_loan(loan) for loan in message.owed),
-        versions,
-        _part(message, "warrant", _from_warrant) or Warrant(),
-        message.collected,
-    )
+    token = from_token(message.token, find) if message.HasField("token") else None
+    return _tuple(Custody, message, token=token, versions=versions)
 
 
 def to_version(version: Version) -> Any:
     """A version of what a rule keeps as a message, without its payload."""
-    arrived, point, payload, visits = version
-    payload = _maybe(reference, payload)
-    return pb.Version(arrived=to_point(arrived), point=to_point(point), visits=visits, payload=payload)
+    payload = None if version.payload is None else reference(version.payload)
+    return pb.Version(**_fields(version, "payload"), payload=payload)
 
 
 def from_version(message: Any, find: Finder) -> Version:
     """A version of what a rule keeps."""
-    require(message.HasField("arrived") and message.HasField("point") and message.visits <= _LARGEST, _WRONG)
-    payload = _part(message, "payload", lambda payload: _from_payload(payload, find))
-    return Version(from_point(message.arrived), from_point(message.point), payload, message.visits)
+    payload = _from_payload(message.payload, find) if message.HasField("payload") else None
+    return _tuple(Version, message, payload=payload)
 
 
-# What a connection carries: one envelope per message. The fields of a message have the same names in its envelope.
+def printable(text: str, most: int = 300) -> str:
+    """The beginning of a text from elsewhere, for people."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:most])
 
 
-def _to_key(key: Key) -> Any:
+def _to_key(key: Key) -> dict[str, Any]:
     require(RUN.fullmatch(key.run) is not None, "the name of a run has other letters, or too many")
-    return pb.Key(run=key.run, walk=key.walk)
+    return key._asdict()
 
 
 def _from_key(message: Any) -> Key:
@@ -248,52 +208,63 @@ def _from_key(message: Any) -> Key:
     return Key(message.run, message.walk)
 
 
-def _reason_of(reason: str) -> str:
-    require(len(reason) <= _REASON and reason.isprintable(), "its reason is too long, or not for people")
-    return reason
+class _Form(NamedTuple):
+    """How a part of a tuple is written and read, and what is valid."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    fine: Callable[[Any], bool] = lambda _: True
+    wrong: str = _WRONG
 
 
-def _ratio_of(ratio: float) -> float:
-    require(math.isfinite(ratio) and ratio >= 0, "its ratio is no finite number >= 0")
-    return ratio
-
-
-def _trail_of(trail: Any) -> tuple[int, ...]:
-    require(len(trail) <= TRAIL and max(trail, default=0) <= _LARGEST, "its trail is too long, or leads to no node")
-    return tuple(trail)
-
-
-#: How the parts of messages are written and read, first those that are messages themselves.
-_PARTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "key": (_to_key, _from_key),
-    "point": (to_point, from_point),
-    "floor": (_to_generation, _from_generation),
-    "seen": (partial(_maybe, to_point), from_point),
-    "warrant": (_to_warrant, _from_warrant),
-    "token": (partial(to_token, payload=_inside), partial(from_token, find=announced)),
+_POINT = _Form(to_point, from_point)
+_GENERATION = _Form(Generation._asdict, _from_generation)
+_LOAN = _Form(_fields, partial(_tuple, Loan))
+_COUNT = _Form(int, int, lambda number: number <= _LARGEST)
+_FLAG = _Form(bool, bool)
+_WARRANT = _Form(
+    Warrant._asdict,
+    lambda message: Warrant(message.permit, message.proof),
+    lambda message: 0 < max(len(message.permit), len(message.proof)) <= _PROOF,
+    "its warrant is empty, or too long",
+)
+_TRAIL = _Form(
+    tuple,
+    tuple,
+    lambda trail: len(trail) <= TRAIL and max(trail, default=0) <= _LARGEST,
+    "its trail is too long, or leads to no node",
+)
+_CUT = _Form(
+    partial(printable, most=_REASON),
+    str,
+    lambda reason: len(reason) <= _REASON and reason.isprintable(),
+    "its reason is too long, or not for people",
+)
+_MODEL = _Form(bytes.fromhex, bytes.hex, lambda digest: len(digest) in (0, _DIGEST), "a digest has another length")
+#: The parts that are messages themselves, and then all.
+_MESSAGES = {
+    "key": _Form(_to_key, _from_key),
+    "warrant": _WARRANT,
+    "token": _Form(partial(to_token, payload=_inside), partial(from_token, find=announced)),
+    **dict.fromkeys(("point", "seen", "arrived"), _POINT),
+    **dict.fromkeys(("floor", "origin"), _GENERATION),
+    **dict.fromkeys(("lent", "source"), _LOAN),
 }
-_FIELDS = _PARTS | {
-    "reason": (lambda reason: "".join(one if one.isprintable() else "?" for one in reason[:_REASON]), _reason_of),
-    "ratio": (lambda ratio: ratio + 0.0, _ratio_of),  # no negative zero
-    "trail": (tuple, _trail_of),
-    "model": (bytes.fromhex, _model_of),
-    "accepted": (bool, bool),
-    "again": (bool, bool),
+_FORMS = _MESSAGES | {
+    "owed": _Form(lambda owed: list(map(_LOAN.write, owed)), lambda owed: tuple(map(_LOAN.read, owed))),
+    "ratio": _Form(lambda ratio: ratio + 0.0, float, lambda ratio: 0 <= ratio < math.inf),  # no negative zero
+    "began": _Form(float, float, math.isfinite),
+    "witness": _Form(bytes, bytes, lambda witness: len(witness) <= _WITNESS),
+    "trail": _TRAIL,
+    "reason": _CUT,
+    "model": _MODEL,
+    **dict.fromkeys(("messages", "probes", "peer", "visits"), _COUNT),
+    **dict.fromkeys(("accepted", "again", "due", "diverged", "collected"), _FLAG),
 }
-_KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind
-    for kind in (
-        *say.HANDINGS,
-        say.Release,
-        say.Refuse,
-        say.Transfer,
-        say.Ask,
-        say.Last,
-        say.Known,
-        say.Probe,
-        say.Answer,
-    )
-}
+_KINDS: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in (*say.HANDINGS, *get_args(Message))}
+
+
+# What a connection carries: one envelope per message.
 
 
 class Chunk(NamedTuple):
@@ -342,8 +313,7 @@ def encode(message: Message | Chunk) -> bytes:
         data = b"".join((_CHUNK, _varint(len(message.data)), message.data))
     else:
         try:
-            fields = {name: _FIELDS[name][0](value) for name, value in zip(kind._fields, message, strict=True)}
-            data = pb.Envelope(**{kind.__name__.lower(): fields}).SerializeToString(deterministic=True)
+            data = pb.Envelope(**{kind.__name__.lower(): _fields(message)}).SerializeToString(deterministic=True)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise PeerError(f"a {kind.__name__} cannot be sent: {error}") from error
     if len(data) > LIMIT:
@@ -360,11 +330,7 @@ def decode(data: bytes) -> Message | Chunk | Bundle:
         raise PeerError(f"a message has {len(data):,} bytes, expected at most {LIMIT:,}")
     if data[:1] == _CHUNK:
         return _chunk(data)
-    envelope = pb.Envelope()
-    try:
-        envelope.ParseFromString(data)
-    except Exception as error:  # its own DecodeError, which depends on how the package was built
-        raise PeerError(f"a message of {len(data):,} bytes cannot be read: {error}") from None
+    envelope = parsed(pb.Envelope, data, f"a message of {len(data):,} bytes")
     # A reader ignores what is repeated or out of order, but that changes the bytes. What later versions add does not.
     require(envelope.SerializeToString(deterministic=True) == data, "it has parts that are repeated or out of order")
     if envelope.WhichOneof("kind") != "bundle":
@@ -378,16 +344,7 @@ def _read(envelope: Any) -> Message:
     name = envelope.WhichOneof("kind")
     require(name is not None, "its kind is not known")
     require(name in _KINDS, "a bundle holds what does not belong there")
-    kind, message = _KINDS[name], getattr(envelope, name)
-    found: Message = kind(*(_field(message, field) for field in kind._fields))
-    return found
-
-
-def _field(message: Any, name: str) -> Any:
-    if name in _PARTS and not message.HasField(name):
-        require(name in ("seen", "warrant"), f"its {name} is missing")
-        return None if name == "seen" else Warrant()
-    return _FIELDS[name][1](getattr(message, name))
+    return _tuple(_KINDS[name], getattr(envelope, name))
 
 
 def _chunk(data: bytes) -> Chunk:
