@@ -9,10 +9,12 @@ import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from freewalk.errors import MissingExtra, PeerError
+from freewalk.peers import operator
 from freewalk.peers.network import certificates
 from freewalk.peers.network.certificates import Authority, describe, problems
 from freewalk.peers.network.config import AUTHORITY, CERTIFICATE, KEY
@@ -188,7 +190,8 @@ def test_names_and_years_are_checked() -> None:
         OWN.issue("a", hosts=["köln.example"])
 
 
-def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography", None)
+@pytest.mark.parametrize(("package", "module"), [("cryptography", certificates), ("grpc", operator)])
+def test_the_missing_package_is_named(package: str, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=r'pip install "freewalk\[peers\]"'):
-        importlib.reload(certificates)
+        importlib.reload(module)

@@ -9,3 +9,7 @@
 
 `operator_pb2.py` is generated like `protocol/wire_pb2.py`.
 """
+
+from freewalk.peers.node.process import demand
+
+demand()  # before the modules here import them
