@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import sqlite3
+import tracemalloc
 from contextlib import asynccontextmanager, closing
 
 import numpy as np
@@ -129,6 +130,25 @@ def test_columns_say_what_lines_say_and_chains_are_computed_anew(lineage, networ
     assert [line.words for line in book.kept] == [line.words for line in told]
 
 
+def test_a_long_journal_takes_little_memory(network, tmp_path):
+    """A million lines are to fit into 300 MB, together with everything else that the operator needs."""
+    count, launch = 20_000, Generation(0, 2)
+    with Store(tmp_path / "state", durable=False) as store:
+        updates = [say.Journal(KEY, "update", Position(launch, 1 + step, 0), messages=step) for step in range(count)]
+        store.write(updates, time=1000.0, now=1.0)
+        pages = [page for rows in store.rows(0, "first") for page in server._pages(rows)]
+    network.table.run.__dict__["steps"] = count
+    tracemalloc.start()
+    book = journal.Book(network, 2, "first")
+    for page in pages:
+        book.add(page)
+    book.finish()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert book.lines["steps"].tolist() == list(range(1, count + 1))
+    assert kept < 150 * count
+
+
 GENERATIONS = st.tuples(st.integers(0, 3), st.integers(-1, 2)).map(lambda pair: Generation(*pair))
 POINTS = st.builds(Position, GENERATIONS, st.integers(0, 4), st.integers(0, 3))
 
@@ -182,6 +202,37 @@ def test_a_deleted_line_shows(network):
     node = busiest(network)
     sql(network, node, "DELETE FROM journal WHERE number = 1 + (SELECT min(number) FROM journal)")
     with pytest.raises(PeerError, match=r"was changed.*walk 0: update \d+ should be in one journal, found in none"):
+        collected(network)
+
+
+@pytest.fixture(scope="module")
+def departed(tmp_path_factory):
+    """A network that finished while a node was down, so that moves to it ended elsewhere."""
+    network = written(tmp_path_factory.mktemp("departed"), steps=STEPS, every=EVERY, lease=60)
+    for one in network.nodes:
+        config = network.path(one.number)
+        config.write_text(config.read_text().replace("patience = 3.0", "patience = 0.2"))
+
+    async def play():
+        async with nodes(network) as tasks:
+            tasks[1].cancel()
+            await asyncio.gather(tasks[1], return_exceptions=True)
+            await collect.launch(network, "first")
+            await collect.finished(network, "first", 120)
+
+    asyncio.run(play())
+    return network.folder
+
+
+@pytest.mark.parametrize("edit", ["DELETE FROM journal", "UPDATE journal SET note = 'the operator said so'"])
+def test_an_edited_departure_shows(edit, departed, tmp_path):
+    """Nothing else of a run says where it left the path of a simulation."""
+    shutil.copytree(departed, tmp_path / "net")
+    network = Network.read(tmp_path / "net")
+    assert collected(network).departures
+    node = next(n for n in range(6) if any(one.kind == "departure" for one in lines(network, n)[:-1]))
+    sql(network, node, f"{edit} WHERE number = (SELECT min(number) FROM journal WHERE kind = 'departure')")
+    with pytest.raises(PeerError, match=rf"of the journal of {names(network)[node]} was changed"):
         collected(network)
 
 
@@ -448,6 +499,43 @@ def test_a_lost_disk_leaves_gaps_with_names(network):
     assert section._kept(found.record.data)[0].tolist() == path[: first - 1].tolist()
 
 
+def test_an_old_disk_leaves_gaps_with_names(tmp_path, monkeypatch):
+    """A copy that was made in the middle of the run comes back after its end: what the node did since is missing."""
+    network, update = written(tmp_path, steps=STEPS, every=EVERY, lease=60), Updater.update
+
+    def raising(updater, asked):
+        if asked.token.point.step == 30:
+            raise ValueError("no")
+        return update(updater, asked)
+
+    async def until_then():
+        async with nodes(network):
+            await collect.launch(network, "first")
+            with pytest.raises(PeerError, match="is stuck"):
+                await collect.finished(network, "first", 60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Updater, "update", raising)
+        asyncio.run(until_then())
+    for one in network.nodes:
+        shutil.copytree(network.config(one.number).state, network.folder / f"copy-{one.number}")
+    asyncio.run(begun_again(network))
+    whole, node = collected(network), busiest(network)
+    true = whole.record.data.path.values[0]
+    state = network.config(node).state
+    shutil.rmtree(state)
+    (network.folder / f"copy-{node}").rename(state)
+    with pytest.raises(PeerError, match=r"should be in one journal, found in none.* --partial` collects what there is"):
+        collected(network)
+    found = collected(network, partial=True).record
+    since = np.flatnonzero((true[:-1] == node) & (np.arange(STEPS) >= 30))
+    assert since.size
+    assert np.flatnonzero(found.data.path.values[0] == -1).tolist() == since.tolist()
+    assert any(f"{journal.ranges(since + 1)} should be in one journal" in gap for gap in found.provenance["gaps"])
+    np.testing.assert_array_equal(found.data.final, whole.record.data.final)
+    assert any("its disk is an old one" in doubt for doubt in found.provenance["doubts"])
+
+
 def test_an_update_in_two_journals(network, monkeypatch):
     node = busiest(network)
 
@@ -471,7 +559,13 @@ async def frozen(network, tasks, node):
     tasks[node].cancel()
     await asyncio.gather(tasks[node], return_exceptions=True)
     host, _, port = network.nodes[node].address.rpartition(":")
-    with socket.create_server((host, int(port))):
+    while True:  # its own server may take a moment to let go of the port
+        try:
+            server = socket.create_server((host, int(port)))
+            break
+        except OSError:
+            await asyncio.sleep(0.02)
+    with server:
         yield
 
 
@@ -598,6 +692,43 @@ def test_a_lost_token_ends_watching_and_waiting(network, monkeypatch):
 # Launching, releasing, forgetting.
 
 
+def test_a_run_that_is_collected_is_not_launched_again(network):
+    async def play():
+        async with nodes(network):
+            await collect.collect(network, "first")
+            assert await collect.launch(network, "first") == 0
+            await collect.finished(network, "first", 5)
+
+    asyncio.run(play())
+
+
+def test_a_run_whose_token_is_lost_is_not_launched_again(network):
+    """With the disks of all nodes that have the token, also of the node where it would start anew."""
+
+    async def having():
+        async with nodes(network), collect.operator_of(network) as operator:
+            found = await operator.statuses()
+            return {node for node, status in found.items() if any(one.HasField("point") for one in status.walks)}
+
+    async def play():
+        async with nodes(network), collect.operator_of(network) as operator:
+            assert await collect.launch(network, "first") == 0
+            seen = await watch.glance(operator, network, "first")
+            assert [one.state for one in seen.tokens] == ["lost"]
+            assert seen.over
+            with pytest.raises(PeerError, match="no node holds the token of walk 0: the last one known was at"):
+                await collect.finished(network, "first", 60)
+            with pytest.raises(PeerError, match=r"has not finished: no node holds the token .* --partial` collects"):
+                await collect.collect(network, "first")
+            return await collect.collect(network, "first", partial=True)
+
+    for node in asyncio.run(having()) | {network.starts[0]}:
+        shutil.rmtree(network.config(node).state)
+    found = asyncio.run(play())
+    assert not found.stories[0].finished
+    assert any("no node holds the token" in gap for gap in found.record.provenance["gaps"])
+
+
 def test_a_name_is_used_once(tmp_path):
     network = written(tmp_path, walk=networks_walk(2), steps=40, every=20, lease=60)
 
@@ -643,6 +774,19 @@ def test_all_nodes_hear_that_a_run_is_collected(network):
             assert found.record.provenance["wire_bytes"] >= sum(status.sent["first"] for status in statuses.values())
 
     asyncio.run(play())
+
+
+def test_bytes_on_the_wire_are_counted_over_restarts(tmp_path):
+    network = written(tmp_path, steps=STEPS, every=EVERY, lease=60)
+
+    async def play():
+        async with nodes(network):
+            await collect.launch(network, "first")
+            await collect.finished(network, "first", 120)
+            return await collect.collect(network, "first")
+
+    before = asyncio.run(play()).record.provenance["wire_bytes"]
+    assert collected(network).record.provenance["wire_bytes"] >= before > STEPS
 
 
 def test_a_run_is_forgotten_everywhere(network, monkeypatch):

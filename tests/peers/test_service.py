@@ -1,10 +1,12 @@
 """The loop around the protocol: what is written when, and what waits for it."""
 
 import asyncio
+from collections import Counter
 
 import numpy as np
 
 import freewalk as fw
+from freewalk.peers.node import service as module
 from freewalk.peers.node.data import Updater
 from freewalk.peers.node.service import Service
 from freewalk.peers.protocol import messages as say
@@ -35,10 +37,10 @@ class Notes:
         return 0
 
 
-def service(notes, path):
-    node = Node(KERNEL.local(0), Settings(seed=1, steps=100, every=100, nodes=2))
+def service(notes, path, kernel=KERNEL):
+    node = Node(kernel.local(0), Settings(seed=1, steps=100, every=100, nodes=kernel.graph.n))
     updater = Updater(PROBLEM.local(0), fw.SGD(step=0.01), 1.0, node.settings, 3, "float64", path)
-    return Service(node, notes, updater, {1: notes})
+    return Service(node, notes, updater, dict.fromkeys(node.neighbours, notes))
 
 
 def token(step, path):
@@ -125,5 +127,24 @@ def test_timers_ring_when_they_were_set_for_the_last_time(tmp_path):
         assert rung == ["a", "c", "d"]
         assert not at_work._due
         assert not at_work._timers
+
+    asyncio.run(run())
+
+
+def test_each_neighbour_has_a_quota_of_walks(tmp_path, monkeypatch):
+    """Where nothing is signed; one that uses up its own takes nothing from the others, or from the operator."""
+    monkeypatch.setattr(module, "_WALKS", 3)
+
+    async def run():
+        at_work = service(Notes(), tmp_path, fw.designs.SimpleWalk().kernel(fw.graphs.ring(3)))
+        task = asyncio.create_task(at_work.run())
+        await asyncio.sleep(0)
+        for peer in (1, 2):
+            for walk in range(10):
+                at_work.tell(say.Packet(peer, say.Known(Key(f"of-{peer}", walk), Generation(1, peer))))
+        at_work.tell(say.Launch(KEY, Payload.of({"x": np.zeros(3)}, tmp_path)))
+        assert Counter(key.run for key in at_work.node.custody) == {"of-1": 3, "of-2": 3, "run": 1}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(run())

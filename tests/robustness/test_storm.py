@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from networks import written
-from storm import SAG, cables, down, times, up, weather
+from networks import MHLJ, written
+from storm import SAG, cables, down, soak, times, up, weather
 
 import freewalk as fw
 
@@ -36,6 +36,15 @@ def test_twenty_storms(tmp_path):
     counts = asyncio.run(_storms(network, range(20), kills=4, pause=0.08))
     assert counts["kills"] >= 40
     assert counts["aimed"] >= counts["kills"] / 2
+
+
+def test_a_storm_that_takes_disks_while_a_node_lies(tmp_path):
+    """What is missing afterwards went with a disk, and is named; nothing else is lost or doubled."""
+    more = {"tokens": 2, "pause": 0.05, "disks": 4, "liar": True}
+    counts = asyncio.run(soak(tmp_path, nodes=6, steps=1000, kills=8, seed=3, walk=MHLJ, **more))
+    assert counts["kills"] >= 4
+    assert counts["lost disks"] + counts["old disks"] >= 1
+    assert bool(counts["missing"] or counts["walks lost"]) <= bool(counts["gaps"])
 
 
 @pytest.mark.parametrize("script", ["storm.py", "schedules.py"])
