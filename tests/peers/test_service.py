@@ -22,12 +22,13 @@ class Notes:
     """A disk and a wire that write down what they are given, in one list."""
 
     def __init__(self):
-        self.all = []
+        self.all, self.sent = [], {}
 
     def head(self, run):
         return b""
 
     def write(self, actions, time, now, sent):
+        self.sent |= sent
         self.all.append([type(action).__name__ for action in actions])
 
     def send(self, message):
@@ -125,5 +126,24 @@ def test_timers_ring_when_they_were_set_for_the_last_time(tmp_path):
         assert rung == ["a", "c", "d"]
         assert not at_work._due
         assert not at_work._timers
+
+    asyncio.run(run())
+
+
+def test_bytes_of_runs_that_nobody_knows_are_counted_for_few(tmp_path, monkeypatch):
+    """A neighbour could invent names, which are written to the disk and told to the operator."""
+
+    async def run():
+        notes = Notes()
+        at_work = service(notes, tmp_path)
+        monkeypatch.setattr(notes, "send", lambda _: 7)
+        task = asyncio.create_task(at_work.run())
+        await events(at_work, *(say.Ask(Key(f"invented-{number}", 0)) for number in range(2000)))
+        await events(at_work, say.Transfer(KEY, token(1, tmp_path)))
+        counted = {*at_work.sent, *notes.sent}
+        assert KEY.run in counted
+        assert len(counted) <= 1001
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(run())

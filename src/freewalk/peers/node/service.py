@@ -31,7 +31,7 @@ _SOON = 0.05  # seconds that a write waits if it is not urgent
 _AGAIN = 1.0  # seconds until a failed disk is tried again
 _IN_USE = 0.1  # seconds until a file that is in use is checked again
 _WAITING = 10_000  # messages that wait for a failed disk; further ones are lost, and repeated later
-_WALKS = 1_000  # that one neighbour can make a node learn of, where nobody signs them, until it restarts
+_WALKS = 1_000  # that one neighbour can make a node learn of, where nobody signs them, until it restarts; and runs
 _FULL = "its disk cannot be written"
 
 
@@ -88,8 +88,9 @@ class Service:
             token, head = message.token, self.store.head(message.key.run)
             seconds = max(time.monotonic() - token.began, 0.0)
             message = message._replace(token=token._replace(began=seconds, witness=head))
-        if peer in self.links:
-            self.sent[message.key.run] += self.links[peer].send(message)
+        more = self.links[peer].send(message) if peer in self.links else 0
+        if more and (message.key in self.node.custody or len(self.store.sent) + len(self.sent) < _WALKS):
+            self.sent[message.key.run] += more
 
     async def settled(self) -> None:
         """Wait until all earlier events are on disk."""
