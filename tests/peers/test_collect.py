@@ -360,6 +360,31 @@ def test_a_journal_without_end(network, monkeypatch):
         collected(network)
 
 
+@pytest.mark.parametrize(
+    "more", [{"note": "x" * 10**6}, {"lineage": [ask.Point(step=1)] * 10**4}], ids=["note", "lineage"]
+)
+def test_notes_without_end(more, network, monkeypatch):
+    """There are few lines, but each brings as much as fits into a page."""
+    node, number, sent = busiest(network), iter(range(1, 10**9)), []
+
+    async def pages(own):
+        (page,) = [page async for page in own][:1]
+        while True:
+            some = ask.Page()
+            some.CopyFrom(page)
+            some.numbers[:] = [next(number) for _ in page.numbers]
+            del some.kept[:]
+            some.kept.add(place=0, digest="0" * 64, size=1, **more)
+            sent.append(some.ByteSize())
+            yield some
+
+    monkeypatch.setattr(journal, "_NOTED", 2**24)
+    lying(monkeypatch, "journal", node, lambda own, _: pages(own))
+    with pytest.raises(PeerError, match=rf"{names(network)[node]}.* more notes and lineages than a run can have"):
+        collected(network)
+    assert sum(sent) < 2**26
+
+
 async def _hangs():
     await asyncio.sleep(600)
     yield
@@ -403,7 +428,7 @@ def test_a_model_that_is_another(made, why, network, monkeypatch):
     with pytest.raises(PeerError, match=f"what node {names(network)[node]} .*{why}"):
         collected(network)
     found = collected(network, partial=True).record
-    assert any("the models after update" in gap and "are lost" in gap for gap in found.provenance["gaps"])
+    assert any("the models after update" in gap and "cannot be had" in gap for gap in found.provenance["gaps"])
     assert np.isnan(found.data.loss.values[0, -1])
 
 
@@ -471,6 +496,43 @@ def test_a_run_that_diverged_is_collected(tmp_path):
     assert found.stories[0].updates < STEPS
     assert not np.isfinite(found.record.data.final).all()
     assert found.record.data.diverged.all()
+
+
+def test_a_token_that_is_never_where_it_was_does_not_hold_up_the_operator(network, monkeypatch):
+    node, step = busiest(network), iter(range(1, 10**9))
+
+    async def lie(own):
+        status = await own
+        status.walks.add(run="second", walk=0).seen.step = next(step) % STEPS
+        return status
+
+    async def play():
+        async with nodes(network), collect.operator_of(network) as operator:
+            return await asyncio.wait_for(operator.located("second"), 30)
+
+    monkeypatch.setattr(operating, "_AGAIN", 0.01)
+    lying(monkeypatch, "status", node, lambda own, _: lie(own))
+    _, (one,) = asyncio.run(play())
+    assert one.state == "moving"
+
+
+@pytest.mark.parametrize("before", [0, 10])
+def test_a_run_that_ends_twice(before, network):
+    """Whoever writes an end of its own into its journal cannot replace the model: others ended it, or went on."""
+    end = collected(network).stories[0].end
+    liar = busiest(network)
+    with Store(network.config(liar).state) as store:
+        payload = Payload.of({"x": np.full(4, 1e3)}, store.models)
+        point = end.point._replace(step=STEPS - before, hop=end.point.hop + 1)
+        token = Token(point, payload, True, end.token.origin)
+        store.write([say.Journal(KEY, "finish", point, token, "diverged" if before else "")], time=1e9, now=1.0)
+    if before:
+        shutil.rmtree(network.config(end.node).state)
+    ended = rf"ended at {names(network)[liar]}, but also ended or went on at .*node-000\d"
+    with pytest.raises(PeerError, match=ended):
+        collected(network)
+    gaps = collected(network, partial=True).record.provenance["gaps"]
+    assert any(("not the final one" if before else "also ended or went on") in gap for gap in gaps)
 
 
 # What there is.
@@ -769,6 +831,7 @@ def test_all_nodes_hear_that_a_run_is_collected(network):
             assert sum(len(status.walks) for status in statuses.values()) > 1
             seen = await watch.glance(operator, network, "first")
             assert seen.over
+            assert json.loads(watch.as_json(network, "first", seen))["tokens"][0]["finished"]
             await collect.finished(network, "first", 5)
             found = await collect.collect(network, "first")  # the journals still have everything
             assert found.record.provenance["wire_bytes"] >= sum(status.sent["first"] for status in statuses.values())
@@ -805,6 +868,10 @@ def test_a_run_is_forgotten_everywhere(network, monkeypatch):
             shown = Console(file=io.StringIO(), width=300)
             shown.print(watch.table(network, "first", seen))
             assert "run 'first' was forgotten" in shown.file.getvalue()
+            with pytest.raises(PeerError, match=r"run 'first' was forgotten$"):  # or what was collected is replaced
+                await collect.collect(network, "first", partial=True)
+            with pytest.raises(PeerError, match=r"run 'third' is not known to any node that answers$"):
+                await collect.collect(network, "third")
             before, late = await refusals(network), wire.encode(say.Ask(KEY))
             await sent_by_neighbour(network, [late])
             assert await refusals(network) == before + 1

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import freewalk as fw
 from freewalk.peers.node import service as module
@@ -24,12 +25,13 @@ class Notes:
     """A disk and a wire that write down what they are given, in one list."""
 
     def __init__(self):
-        self.all = []
+        self.all, self.sent = [], {}
 
     def head(self, run):
         return b""
 
     def write(self, actions, time, now, sent):
+        self.sent |= sent
         self.all.append([type(action).__name__ for action in actions])
 
     def send(self, message):
@@ -131,19 +133,48 @@ def test_timers_ring_when_they_were_set_for_the_last_time(tmp_path):
     asyncio.run(run())
 
 
-def test_each_neighbour_has_a_quota_of_walks(tmp_path, monkeypatch):
+@pytest.mark.parametrize("signs", [False, True])
+def test_each_neighbour_has_a_quota_of_walks(tmp_path, monkeypatch, signs):
     """Where nothing is signed; one that uses up its own takes nothing from the others, or from the operator."""
     monkeypatch.setattr(module, "_WALKS", 3)
 
     async def run():
         at_work = service(Notes(), tmp_path, fw.designs.SimpleWalk().kernel(fw.graphs.ring(3)))
+        monkeypatch.setattr(at_work.node.trust, "signs", signs)
         task = asyncio.create_task(at_work.run())
         await asyncio.sleep(0)
-        for peer in (1, 2):
+
+        def told(peer, run):
             for walk in range(10):
-                at_work.tell(say.Packet(peer, say.Known(Key(f"of-{peer}", walk), Generation(1, peer))))
+                at_work.tell(say.Packet(peer, say.Known(Key(run, walk), Generation(1, peer))))
+
+        for peer in (1, 2):
+            told(peer, f"of-{peer}")
         at_work.tell(say.Launch(KEY, Payload.of({"x": np.zeros(3)}, tmp_path)))
-        assert Counter(key.run for key in at_work.node.custody) == {"of-1": 3, "of-2": 3, "run": 1}
+        most = 10 if signs else 3  # what is signed is limited by the operator
+        assert Counter(key.run for key in at_work.node.custody) == {"of-1": most, "of-2": most, "run": 1}
+        at_work.tell(say.Forget("of-1"))
+        told(1, "again")
+        assert Counter(key.run for key in at_work.node.custody) == {"again": most, "of-2": most, "run": 1}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_bytes_of_runs_that_nobody_knows_are_counted_for_few(tmp_path, monkeypatch):
+    """A neighbour could invent names, which are written to the disk and told to the operator."""
+
+    async def run():
+        notes = Notes()
+        at_work = service(notes, tmp_path)
+        monkeypatch.setattr(notes, "send", lambda _: 7)
+        task = asyncio.create_task(at_work.run())
+        await events(at_work, *(say.Ask(Key(f"invented-{number}", 0)) for number in range(2000)))
+        await events(at_work, say.Transfer(KEY, token(1, tmp_path)))
+        counted = {*at_work.sent, *notes.sent}
+        assert KEY.run in counted
+        assert len(counted) <= 1001
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

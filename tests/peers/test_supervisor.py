@@ -16,6 +16,7 @@ from networks import written
 from freewalk.errors import PeerError
 from freewalk.peers.network import supervisor
 from freewalk.peers.network.config import DATA
+from freewalk.peers.network.init import init
 from freewalk.peers.operator import operator
 
 THREE = 'kind = "ring"\nn = 3'
@@ -83,6 +84,17 @@ def test_of_two_at_the_same_moment_one_is_told(network):
         supervisor.up(network.folder, detach=True, say=print)
     os.close(lock)
     assert supervisor.processes(network.folder) == {}
+
+
+def test_a_network_that_runs_is_not_replaced(network, tmp_path):
+    """Its nodes could not be stopped any more; and their supervisor would remove the list of the new ones."""
+    lock = supervisor._claim(network.folder)
+    with pytest.raises(PeerError, match="its nodes are running; stop them first with: network down"):
+        init(tmp_path / "spec.toml", network.folder, force=True)
+    (network.folder / "up.json").unlink()
+    with pytest.raises(PeerError, match=r"the process that holds up.lock does not end"):
+        supervisor.end(network.folder, patience=0.1)
+    os.close(lock)
 
 
 def test_nodes_do_not_stand_in_for_a_killed_supervisor(tmp_path):

@@ -145,6 +145,16 @@ def test_a_guessed_release_erases_nothing():
     assert node.custody[KEY].token is None
 
 
+def test_a_neighbour_that_acknowledges_no_release_is_owed_one():
+    """The debts are written with each hop."""
+    node = Node(KERNEL.local(2), SETTINGS, trust=signatures(2))
+    warrant, launched = Warrant(OPERATOR.permit(KEY, 1)), Generation(0, 1)
+    for step in range(1, 20):
+        token = Token(Position(launched, step, 1), Model(), False, launched)
+        told(node, say.Transfer(KEY, token, warrant=warrant))
+    assert [loan.point.step for loan in node.custody[KEY].owed] == [18]
+
+
 def test_nobody_has_received_what_was_not_sent():
     node = holding()
     point = node.custody[KEY].token.point

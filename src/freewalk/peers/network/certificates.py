@@ -113,6 +113,8 @@ class Signatures(Trust):
     The operator permits walks, and a node proves the generations that it issues.
     """
 
+    signs = True
+
     def __init__(
         self, certificate: bytes, key: bytes, authority: bytes, operator: str, number: int | None = None
     ) -> None:

@@ -152,6 +152,7 @@ def init(
             raise PeerError(f"{path} exists already; choose another folder, or replace it with --force")
         if path.is_symlink() or not (path / config.NETWORK).is_file():
             raise PeerError(f"{path} is not the folder of a network, so it is not replaced; choose another")
+        _demand_stopped(path)
     loaded = load(spec)
     plan = loaded.plan(tell)
     task = admit(plan, loaded.source, label)
@@ -173,13 +174,11 @@ def init(
 def upgrade(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network:
     """Let a network of an earlier version sign: new certificates, with the numbers of nodes, and `signed` for all."""
     from freewalk.peers.network.certificates import Authority, describe
-    from freewalk.peers.network.supervisor import processes
 
     network = Network.read(folder, tell)
     if network.credentials is None:
         raise PeerError(f"{folder}: connections are plain, so nothing can be signed; create it without --plain")
-    if processes(network.folder):
-        raise PeerError(f"{folder}: its nodes are running; stop them first with: network down")
+    _demand_stopped(network.folder)
     authority = Authority.read(network.folder / config.OPERATOR)
     for member in network.nodes:
         home, path = network.folder / member.folder, network.path(member.number)
@@ -189,6 +188,13 @@ def upgrade(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network
         document["security"]["signed"] = True
         files.write(path, tomlkit.dumps(document))
     return network
+
+
+def _demand_stopped(folder: Path) -> None:
+    from freewalk.peers.network.supervisor import processes
+
+    if processes(folder):
+        raise PeerError(f"{folder}: its nodes are running; stop them first with: network down")
 
 
 class _Made(NamedTuple):

@@ -275,16 +275,14 @@ def processes(folder: Path) -> dict[str, Any]:
 
 def end(folder: Path, patience: float = 15.0) -> bool:
     """End the supervisor of a network, and with it all nodes; returns False if none was running."""
-    told = processes(folder)
-    if not told:
-        return False
-    who = f"process {told['supervisor']}"
-    if told["host"] != platform.node():
-        raise PeerError(f"{folder}: its nodes run on {told['host']} ({who}); stop them there")
-    os.kill(told["supervisor"], signal.SIGTERM)
-    until = time.monotonic() + patience
+    who, until = "", time.monotonic() + patience
     while _held(folder):
+        if not who and (told := processes(folder)):
+            who = f"process {told['supervisor']}"
+            if told["host"] != platform.node():
+                raise PeerError(f"{folder}: its nodes run on {told['host']} ({who}); stop them there")
+            os.kill(told["supervisor"], signal.SIGTERM)
         if time.monotonic() > until:
-            raise PeerError(f"{who} does not end; see {folder}")
+            raise PeerError(f"{who or f'the process that holds {_LOCK}'} does not end; see {folder}")
         time.sleep(0.02)
-    return True
+    return bool(who)

@@ -57,8 +57,9 @@ def trust_of(config: NodeConfig) -> Trust:
         from freewalk.peers.network.certificates import Signatures
 
         return Signatures.read(*config.credentials, config.security.operator, config.node.number)
-    words = "neighbours are believed what they say of runs, since nothing is signed; `freewalk network init --upgrade`"
-    log.warning("%s makes the operator sign runs, and nodes what they re-issue", words)
+    option = "without --plain" if config.credentials is None else "--upgrade"
+    words = "neighbours are believed what they say of runs, since nothing is signed; `freewalk network init` %s"
+    log.warning(f"{words} makes the operator sign runs, and nodes what they re-issue", option)
     return Trust()
 
 

@@ -31,7 +31,7 @@ _SOON = 0.05  # seconds that a write waits if it is not urgent
 _AGAIN = 1.0  # seconds until a failed disk is tried again
 _IN_USE = 0.1  # seconds until a file that is in use is checked again
 _WAITING = 10_000  # messages that wait for a failed disk; further ones are lost, and repeated later
-_WALKS = 1_000  # that one neighbour can make a node learn of, where nobody signs them, until it restarts
+_WALKS = 1_000  # that one neighbour can make a node know of, where nobody signs them; and runs
 _FULL = "its disk cannot be written"
 
 
@@ -49,7 +49,7 @@ class Service:
         self.updates = 0
         self.refused = 0  # messages
         self.sent: Counter[str] = Counter()  # bytes by run that are not on disk yet
-        self._learnt: Counter[int] = Counter()  # walks, by the neighbour that told of them
+        self._learnt: dict[Key, int] = {}  # the neighbour that told of a walk
         #: Why nothing can be written at present; "" if it can.
         self.closed = ""
         self._broken: Exception | None = None
@@ -84,8 +84,9 @@ class Service:
             token, head = message.token, self.store.head(message.key.run)
             seconds = max(time.monotonic() - token.began, 0.0)
             message = message._replace(token=token._replace(began=seconds, witness=head))
-        if peer in self.links:
-            self.sent[message.key.run] += self.links[peer].send(message)
+        more = self.links[peer].send(message) if peer in self.links else 0
+        if more and (message.key in self.node.custody or len(self.store.sent) + len(self.sent) < _WALKS):
+            self.sent[message.key.run] += more
 
     async def settled(self) -> None:
         """Wait until all earlier events are on disk."""
@@ -125,12 +126,13 @@ class Service:
         if not isinstance(event, say.Packet):
             self._do(self.node.handle(event))
             return
-        (sender, message), known = event, len(self.node.custody)
-        full = message.key not in self.node.custody and self._learnt[sender] >= _WALKS
+        (sender, message), custody = event, self.node.custody
+        new = message.key not in custody and not self.node.trust.signs  # or else the operator says how many there are
+        full = new and sum(who == sender for key, who in self._learnt.items() if key in custody) >= _WALKS
         actions = [] if full else self.node.handle(event)
         self._do(actions)
-        if len(self.node.custody) > known:
-            self._learnt[sender] += 1
+        if new and message.key in custody:
+            self._learnt[message.key] = sender
         if full or (not actions and not self.node.believes(message)):
             self.refused += 1
             words = "refused what node %d sent: a %s that is not true, or not signed as it must be, or a walk too many"

@@ -147,6 +147,9 @@ async def collect(network: Network, run: str, partial: bool = False) -> Collecte
         answers = await asyncio.gather(*calls, return_exceptions=True)
         books = [answer for answer in answers if isinstance(answer, Book)]
         silent = [str(answer) for answer in answers if isinstance(answer, SilentNode)]
+        if not (here or any(book.lines.size for book in books)):
+            known = "was forgotten" if forgotten(run, statuses) else "is not known to any node that answers"
+            raise PeerError("; ".join([f"run {run!r} {known}", *_errors(answers)[:1]]))
         copies = [one.copy for one in here if partial and one.copy is not None]
         floors = {one.key.walk: one.floor for one in here}
         stories = [tell(network, key, books, copies, floors) for key in keys(network, run)]
@@ -195,7 +198,7 @@ async def _models(operator: Operator, story: Story, gaps: list[str] | None) -> d
                 if gaps is None:
                     raise
     if lost := ranges(np.array(sorted(marks - {0, *found}))):
-        words = f"walk {story.key.walk}: the models after {lost} are lost, and their measures are NaN"
+        words = f"walk {story.key.walk}: the models after {lost} cannot be had, and their measures are NaN"
         if gaps is None:
             raise PeerError(words)
         gaps.append(words)

@@ -22,6 +22,7 @@ _UPDATE, _DEPARTURE, _REISSUE, _, _FINISH = range(len(KINDS))
 _MOST, _MORE = 8, 100_000  # lines of a journal for each update of the run, and besides
 _ON_A_PAGE = 2**16  # lines
 _LARGEST, _LATEST = 2**62, 2.0**37  # of numbers, and of seconds since 1970
+_NOTED, _NOTES, _ISSUED = 2**26, 64, 128  # room for notes and lineages: in all, of each, of each point of a lineage
 _SHOWN = 5  # ranges of updates
 #: The numbers of which the chain of a line is computed, in the order of `Line.chained`, and the others of a page.
 _CHAINED = ("times", "seconds", "walks", "generations", "issuers", "steps", "hops", "messages", "probes")
@@ -42,7 +43,7 @@ class Book:
         self.launched = np.inf  # in seconds since 1970, by the clock of this node
         self.changed = ""  # the first line that is not as it was written
         self.unchained = 0  # lines that an earlier version wrote
-        self._data, self._head, self._last = bytearray(), b"", 0
+        self._data, self._head, self._last, self._noted = bytearray(), b"", 0, 0
         table = network.table.run
         self._limits = dict.fromkeys(_COLUMNS, _LARGEST) | dict.fromkeys(("times", "seconds"), _LATEST)
         self._limits |= {"walks": table.tokens - 1, "issuers": len(network.nodes) - 1, "generations": LINEAGE}
@@ -69,6 +70,9 @@ class Book:
         ascends = np.diff(lines["numbers"].astype("i8"), prepend=self._last) > 0
         require(bool(ascends.all()), "lines that are not in order")
         require(all(one.place < count for one in page.kept), "a note on no line")
+        self._noted += sum(_NOTES + len(one.note) + _ISSUED * len(one.lineage) for one in page.kept)
+        room = _NOTED + 2 * _NOTES * (table.steps + 1) * table.tokens
+        require(self._noted <= room, "more notes and lineages than a run can have")
         kept = {one.place: self._kept(lines[one.place].tolist(), one) for one in page.kept}
         self._follow(lines, page.chains, kept)
         self.kept.extend(kept.values())
@@ -176,7 +180,7 @@ def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floo
     token, last, newest = end.token, end.point.step, [end.point.generation]
     path, times = np.full(last + 1, -1, np.int32), np.zeros(last, np.int32)
     marks = np.minimum(marks_in(-1, run.steps, run.every, run.steps), last)
-    told, departures = dict[int, tuple[int, int, float]](), set[tuple[int, int]]()
+    told, departures, goes_on = dict[int, tuple[int, int, float]](), set[tuple[int, int]](), set[int]()
     places = dict[int, NDArray[Any]]()  # of the updates of each node
     newest += [floors[key.walk]] if key.walk in floors else []
     for book in books:
@@ -186,7 +190,9 @@ def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floo
         newest += map(Generation, ended["generations"].tolist(), ended["issuers"].tolist())
         made += int(update.sum())
         departures |= {(step - 1, book.node) for step in steps[lived & (lines["kinds"] == _DEPARTURE)].tolist()}
-        lived &= update & (steps >= 1) & (steps <= last)
+        lived &= update & (steps >= 1)
+        goes_on |= {book.node} if (steps[lived] > last).any() else set()
+        lived &= steps <= last
         where = places[book.node] = steps[lived] - 1
         np.add.at(times, where, 1)
         path[where] = book.node
@@ -199,6 +205,10 @@ def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floo
     if several := ranges(np.flatnonzero(times > 1) + 1):
         names = ", ".join(name_of(network, node) for node, where in places.items() if (times[where] > 1).any())
         gaps.append(f"{several} should be in one journal, found more than once at {names}")
+    goes_on |= {one.node for one in ends if one.kind == "finish" and token and token.descends(one.point)} - {end.node}
+    if goes_on and end.kind == "finish":
+        others = ", ".join(name_of(network, node) for node in sorted(goes_on))
+        gaps.append(f"ended at {name_of(network, end.node)}, but also ended or went on at {others}")
     if token and (latest := max(newest)) > end.point.generation:
         gaps.append(f"generation {latest.number} of {name_of(network, latest.issuer)} is newer than what was found")
     if last < run.steps and end.kind == "finish" and end.note != "diverged":

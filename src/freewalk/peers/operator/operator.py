@@ -26,7 +26,7 @@ _PATIENCE = 10.0  # seconds for an answer, or for a page of a journal
 _PIECE = 60.0  # seconds for the next piece of a model
 _SLOWEST = 1e5  # bytes of a model a second
 _LONGEST = 3600.0  # seconds for a journal
-_AGAIN = 0.5  # seconds after which a token that nobody seemed to hold is looked for again
+_AGAIN, _TRIES = 0.5, 10  # seconds after which a token that nobody seemed to hold is looked for again, and how often
 _START = "`freewalk network up` starts all nodes on this machine"
 _MOVING = ("due", "probing", "offering", "sent", "lent", "asking", "doubt")
 
@@ -118,7 +118,7 @@ class Operator(AsyncExitStack):
     async def located(self, run: str) -> tuple[dict[int, Any], list[Whereabouts]]:
         """All statuses, and the tokens of a run; one that seems lost may have moved while they answered."""
         before: list[Whereabouts] = []
-        while True:
+        for _ in range(_TRIES):
             statuses = await self.statuses()
             here = whereabouts(run, statuses)
             lost = [one._replace(told=None, copy=None) for one in here if one.state == "lost"]
@@ -126,6 +126,7 @@ class Operator(AsyncExitStack):
                 return statuses, here
             before = lost
             await asyncio.sleep(_AGAIN)
+        return statuses, [one._replace(state="moving") if one.state == "lost" else one for one in here]
 
     async def launch(self, node: int, key: Key, payload: Payload, permit: bytes = b"") -> bool:
         """Hand a new token to a node; returns False if it knows the walk already, and does not launch it again."""

@@ -55,9 +55,10 @@ def as_json(network: Network, run: str, seen: Glance) -> str:
     names = [node.name for node in network.nodes]
     tokens = [
         {"walk": one.key.walk, "node": None if one.node is None else names[one.node], "stage": one.told.stage}
-        | {"state": one.state, "updates": one.point.step, "generation": one.point.generation.number}
-        | {name: getattr(one.told, name) for name in ("messages", "probes", "finished", "diverged")}
-        | {"failure": one.told.failure or None, network.task.objective.primary: seen.measures.get(one.key.walk)}
+        | {"state": one.state, "finished": one.finished, "updates": one.point.step}
+        | {"generation": one.point.generation.number, "failure": one.told.failure or None}
+        | {name: getattr(one.told, name) for name in ("messages", "probes", "diverged")}
+        | {network.task.objective.primary: seen.measures.get(one.key.walk)}
         for one in seen.tokens
     ]
     nodes = [
@@ -88,9 +89,9 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
         told, value, held = one.told, seen.measures.get(one.key.walk), one.node is not None
         place = network.nodes[one.last].name if held else _SAID[one.state]
         doing = Text((told.failure or ("diverged" if told.diverged else told.stage)) if held else "")
-        counts = (f"{one.point.step:,} of {steps:,}", f"{told.messages:,}", f"{told.probes:,}")
+        sent = [f"{many:,}" if told.digest else "" for many in (told.messages, told.probes)]  # "" if no token tells
         more = ("" if value is None else f"{value:.4g}", str(one.point.generation.number or ""))
-        shown.add_row(str(one.key.walk), place, doing, *counts, *more)
+        shown.add_row(str(one.key.walk), place, doing, f"{one.point.step:,} of {steps:,}", *sent, *more)
     up = {node: status for node, status in seen.statuses.items() if status is not None}
     down = [network.nodes[node].name for node in seen.statuses if node not in up]
     broken = sum(not edge.up for status in up.values() for edge in status.edges)

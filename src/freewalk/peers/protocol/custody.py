@@ -586,7 +586,9 @@ class Node:
             return {"source": None}
         self._send(custody.source.peer, say.Release(key, custody.source.point, custody.source.model))
         self._set(None, "owed", self.settings.retry)
-        return {"source": None, "owed": (*custody.owed, custody.source)}
+        # When the token came from there again, its older copy went: even if it acknowledges nothing, it is owed one.
+        others = (loan for loan in custody.owed if loan.peer != custody.source.peer)
+        return {"source": None, "owed": (*others, custody.source)}
 
     def _owed(self) -> None:
         """Repeat which copies can be dropped."""
