@@ -150,7 +150,7 @@ async def collect(network: Network, run: str, partial: bool = False) -> Collecte
         if not (here or any(book.lines.size for book in books)):
             known = "was forgotten" if forgotten(run, statuses) else "is not known to any node that answers"
             raise PeerError("; ".join([f"run {run!r} {known}", *_errors(answers)[:1]]))
-        copies = [one.copy for one in here if partial and one.copy is not None]
+        copies = [one.copy for one in here if one.copy is not None] if partial else None
         floors = {one.key.walk: one.floor for one in here}
         stories = [tell(network, key, books, copies, floors) for key in keys(network, run)]
         gaps = [error for error in _errors(answers) if partial or error not in silent]

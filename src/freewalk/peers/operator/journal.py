@@ -168,13 +168,17 @@ class Story(NamedTuple):
         return f"{words}, {len(self.departures)} departures{again}"
 
 
-def tell(network: Network, key: Key, books: list[Book], copies: list[Line], floors: dict[int, Generation]) -> Story:
+def tell(
+    network: Network, key: Key, books: list[Book], copies: list[Line] | None, floors: dict[int, Generation]
+) -> Story:
     """The history of one token from the journals; `gaps` has each update of its lineage that was lost or made twice.
 
-    `copies` are of tokens that have not finished. `floors` are the newest generations of which nodes have heard.
+    `copies` are of tokens that have not finished; without any, a model that a journal kept is the newest. `floors` are
+    the newest generations of which nodes have heard.
     """
     noted = [line for book in books for line in book.kept if line.key == key and line.token]
-    ends = [*(line for line in noted if line.kind == "finish"), *(line for line in copies if line.key == key)]
+    ends = [*(line for line in noted if line.kind == "finish"), *(line for line in copies or () if line.key == key)]
+    ends = ends or (noted if copies is not None else [])
     nothing = Line(0, 0.0, key, "nothing", Position(Generation(0, -1), 0, 0), None, "", 0, 0)
     end, run, made = max(ends, key=lambda line: line.point, default=nothing), network.table.run, 0
     token, last, newest = end.token, end.point.step, [end.point.generation]
