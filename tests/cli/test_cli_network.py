@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import stat
 from contextlib import closing
 from pathlib import Path
 
@@ -62,14 +63,20 @@ def test_collecting_after_a_disk_is_lost(network):
     said("up", "net", "--detach")
     said("launch", "net")
     said("watch", "net")
+    said("collect", "net")
+    kept = Path("net/runs/first/record.npz").read_bytes()
     said("down", "net")
+    key = Path("net/operator/authority-key.pem")
+    key.chmod(0o644)
     lost = next(one for one in network.nodes if made(network, one.number) and one.number)
     shutil.rmtree(network.config(lost.number).state)
     said("up", "net", "--detach")
     assert "freewalk network collect net --partial` collects what there is" in said("collect", "net", code=2)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
     told = said("collect", "net", "--partial")
     assert "gap  walk 0: update" in told
-    record = fw.load("net/runs/first/record.npz")
+    assert Path("net/runs/first/record.npz").read_bytes() == kept
+    record = fw.load("net/runs/first/partial.npz")
     assert (record.data.path.values == -1).any()
     assert record.provenance["gaps"]
 

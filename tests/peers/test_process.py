@@ -53,9 +53,9 @@ def test_keys_and_states_are_closed_to_others(network, caplog):
     (told,) = findings(network.config(2))["certificate"][1]
     assert told.endswith(f"chmod 600 {key}")
     of_state, of_key = sorted(started(network, caplog))  # of node 1, and of node 2
-    assert of_key.startswith(f"{key}: was open to others (mode 0604, now 0600), who may have read it: ")
+    assert of_key.startswith(f"{key}: was open to others (mode 0604, now 0600); others may have read it: ")
     assert "issue a new certificate with a new key" in of_key
-    assert of_state == f"{state}: was open to others (mode 0755, now 0700), who may have read the models in it"
+    assert of_state == f"{state}: was open to others (mode 0755, now 0700); others may have read the models in it"
     assert (mode(state), mode(key)) == (0o700, 0o600)
     assert started(network, caplog) == []
 

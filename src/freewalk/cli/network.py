@@ -161,8 +161,10 @@ def _asked(folder: Path, ask: Callable[[Any], Coroutine[Any, Any, Any]]) -> tupl
     import asyncio
 
     from freewalk.peers.network.init import Network
+    from freewalk.peers.node.process import seclude
 
     network = Network.read(folder, terminal.say)
+    seclude(network.secrets, terminal.say)
     return network, asyncio.run(ask(network))
 
 
@@ -218,7 +220,7 @@ def collect(
     folder: Folder,
     run: RunName = "first",
     out: Annotated[Path | None, Option(help="Folder for the record. Default: DIR/runs/<run>.")] = None,
-    wait: Annotated[float | None, Option(help="Seconds to wait for unfinished walks.")] = None,
+    wait: Annotated[float | None, Option(min=0, help="Seconds to wait for unfinished walks.")] = None,
     partial: Annotated[bool, Option("--partial", help="Collect what there is, and say what is missing.")] = False,
 ) -> None:
     """Fetch the final models, and assemble the record from the journals of all nodes.
@@ -234,7 +236,8 @@ def collect(
         return await collect.collect(network, run, partial)
 
     network, (record, stories) = _asked(folder, bring)
-    path, primary = (out or folder / "runs" / run) / "record.npz", record.data.attrs["primary"]
+    name = "partial.npz" if record.provenance.get("gaps") else "record.npz"  # which may be there, without gaps
+    path, primary = (out or folder / "runs" / run) / name, record.data.attrs["primary"]
     record.save(path)
     for row, story in enumerate(stories):
         terminal.out(f"token {row}: {story.words(network)}")
@@ -249,7 +252,7 @@ def collect(
 @networks.command(epilog=examples("freewalk network forget net --run second"))
 def forget(
     folder: Folder,
-    run: Annotated[str, Option("--run", help="Name of the run.")],
+    run: Annotated[str, Option("--run", help="Name of the run.", callback=_named)],
     force: Annotated[bool, Option("--force", help="Forget it even if it is not over.")] = False,
 ) -> None:
     """Remove a run from the disks of all nodes: models, journals and custody. Its name cannot be used again.

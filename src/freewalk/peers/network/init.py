@@ -97,6 +97,12 @@ class Network:
         home = self.folder / config.OPERATOR
         return None if self.table.plain else (home / config.CERTIFICATE, home / config.KEY, home / config.AUTHORITY)
 
+    @property
+    def secrets(self) -> dict[Path, str]:
+        """What nobody but the operator may read, and what others could do with it."""
+        home, what = self.folder / config.OPERATOR, "it, and can call all nodes, or issue certificates"
+        return {} if self.table.plain else dict.fromkeys((home / config.KEY, home / config.AUTHORITY_KEY), what)
+
     @cached_property
     def signatures(self) -> Signatures | None:
         """What the operator signs with; None if connections are plain."""

@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,19 +70,15 @@ def exposed(path: Path) -> str:
     return f"{mode:04o}" if mode & 0o077 else ""
 
 
-def _seclude(config: NodeConfig) -> None:
-    """Close the state and the key of a node to others, and say so, since they may have read them before."""
-    with suppress(OSError):  # the store says what is wrong with the folder
-        config.state.mkdir(0o700, parents=True, exist_ok=True)
-    kept = {config.state: (0o700, "the models in it")}
-    if config.credentials is not None:
-        kept[config.credentials[1]] = 0o600, "it: if others use this machine, issue a new certificate with a new key"
-    for path, (mode, what) in kept.items():
+def seclude(kept: Mapping[Path, str], tell: Callable[[str], object] = log.warning) -> None:
+    """Close files and folders to others, and say so, since they may have read them before."""
+    for path, what in kept.items():
         if before := exposed(path):
+            mode = 0o700 if path.is_dir() else 0o600
             with suppress(OSError):  # somebody else owns it
                 path.chmod(mode)
             now = exposed(path) or f"{mode:04o}"
-            log.warning("%s: was open to others (mode %s, now %s), who may have read %s", path, before, now, what)
+            tell(f"{path}: was open to others (mode {before}, now {now}); others may have read {what}")
 
 
 async def work(config: NodeConfig, durable: bool = True) -> None:
@@ -93,7 +90,11 @@ async def work(config: NodeConfig, durable: bool = True) -> None:
     from freewalk.peers.node.store import Store
     from freewalk.peers.protocol.custody import Node
 
-    _seclude(config)
+    with suppress(OSError):  # the store says what is wrong with the folder
+        config.state.mkdir(0o700, parents=True, exist_ok=True)
+    seclude({config.state: "the models in it"})
+    if config.credentials is not None:
+        seclude({config.credentials[1]: "it: if others use this machine, issue a new certificate with a new key"})
     local, run = config.kernel(), config.run
     with Store(config.state, durable) as store:
         share, settings, models = config.share(), config.settings(), store.models

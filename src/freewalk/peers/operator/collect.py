@@ -18,6 +18,7 @@ import numpy as np
 
 from freewalk.errors import PeerError
 from freewalk.jobs.phase import marks_in
+from freewalk.peers.network.config import check
 from freewalk.peers.network.init import Network
 from freewalk.peers.operator.journal import Book, Story, doubts, name_of, ranges, tell
 from freewalk.peers.operator.operator import Operator, SilentNode, Whereabouts, operator_of, whereabouts
@@ -80,7 +81,7 @@ def forgotten(run: str, statuses: dict[int, Any]) -> bool:
 
 async def finished(network: Network, run: str, patience: float) -> None:
     """Wait until all tokens of a run have finished, or fail after some seconds, or if one cannot continue."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + check.real("network collect", "wait", patience, 0.0)
     async with operator_of(network) as operator:
         while True:
             statuses, here = await operator.located(run)
