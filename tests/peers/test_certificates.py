@@ -190,5 +190,5 @@ def test_names_and_years_are_checked() -> None:
 
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(MissingExtra, match=r'pip install "freewalk\[peers\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[peers\]"'):
         importlib.reload(certificates)
