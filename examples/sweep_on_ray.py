@@ -1,6 +1,6 @@
 """Sweep over the jump probability on a Ray cluster; without one, Ray starts on this machine.
 
-Needs `pip install "freewalk[ray]"`. Writes jumps.toml, the spec, and the results into the folder `jumps`; run
+Needs `pip install ".[ray]"`. Writes jumps.toml, the spec, and the results into the folder `jumps`; run
 it again and it computes nothing twice. Prints the error after 4000 updates for each jump probability,
 averaged over two draws of the data.
 """

@@ -1,6 +1,6 @@
 """Let a PyTorch module walk over nodes that hold different handwritten digits.
 
-Needs `pip install "freewalk[torch,data]"`. Writes digits.safetensors, the weights of the first walk, into the
+Needs `pip install ".[torch,data]"`. Writes digits.safetensors, the weights of the first walk, into the
 current folder. Prints how the digits are spread, the accuracy on unseen digits during the walk, and some
 predictions of the saved model.
 """

@@ -121,3 +121,8 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
         elsewhere = any(home.startswith(f"{other}.") or home == other for other in MODULES[1:] if other != name)
         if callable(thing) and not elsewhere:
             assert re.search(rf":: (?:[\w.]+\.)?{public}\b", pages), f"{name}.{public} is in no page of the reference"
+
+
+def test_what_rules_and_moves_cannot_do_has_a_place() -> None:
+    assert "What a rule cannot do" in headings(DOCS / "explanation" / "rules.md")
+    assert "Designs have no memory" in headings(DOCS / "how-to" / "which-design.md")

@@ -1,6 +1,8 @@
 """Bad input gets a clear error where it enters: who objects, what it got, what it expected."""
 
 import re
+import tomllib
+from pathlib import Path
 
 import networkx
 import numpy as np
@@ -10,6 +12,7 @@ from scipy.sparse import csr_array
 import freewalk as fw
 from freewalk import errors
 
+ROOT = Path(__file__).parents[1]
 NAN, INF = float("nan"), float("inf")
 GRAPH = fw.graphs.ring(6)
 PROBLEM = fw.objectives.LeastSquares.synthetic(6, 2, seed=1)
@@ -454,4 +457,17 @@ def test_every_error_of_the_package_is_a_value_error_and_every_warning_a_user_wa
 
 def test_a_missing_extra_prints_the_line_that_installs_it():
     error = errors.MissingExtra("torch", "deep")
-    assert re.search(r"'torch' is not installed; install it with: pip install \"freewalk\[deep\]\"", str(error))
+    assert re.search(r"'torch' is not installed; install it with: pip install \"\.\[deep\]\"", str(error))
+
+
+def test_install_lines_work_from_a_checkout():
+    """Nothing is published: no line installs the package by its name, and pip ignores unknown extras."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    folders = [ROOT / name for name in ("src", "docs", "examples")]
+    texts = [file for folder in folders for kind in ("py", "md", "toml") for file in folder.rglob(f"*.{kind}")]
+    seen = set()
+    for file in [*texts, *ROOT.glob("*.md")]:
+        lines = re.findall(r"pip install (?:--\S+ )?[\\\"']*([^\s\"'`;]+)", file.read_text())
+        assert not [line for line in lines if line.startswith("freewalk")], file
+        seen |= {extra for line in lines if line.startswith(".[") for extra in line[2:-1].split(",")}
+    assert {"torch", "data", "peers", "ray", "cuda", "topologies", "parquet"} <= seen <= {*extras, "{extra}"}

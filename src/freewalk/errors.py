@@ -46,11 +46,16 @@ class MissingExtra(FreewalkError):
     Examples
     --------
     >>> print(MissingExtra("torch", "torch"))
-    'torch' is not installed; install it with: pip install "freewalk[torch]"
+    'torch' is not installed; install it with: pip install ".[torch]" (in the checkout of freewalk)
     """
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"'{package}' is not installed; install it with: pip install \"freewalk[{extra}]\"")
+        super().__init__(f"'{package}' is not installed; install it with: {install_line(extra)}")
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra: in a checkout, because freewalk is not published."""
+    return f'pip install ".[{extra}]" (in the checkout of freewalk)'
 
 
 class FreewalkWarning(UserWarning):

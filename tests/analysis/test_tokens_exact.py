@@ -356,6 +356,7 @@ def test_starts_and_numbers_that_do_not_fit():
         exact_curve(problem, STAYING, rule, steps=5, tokens=3, exchange=Average())
     with pytest.raises(AnalysisError, match="each token draws its own node"):
         exact_curve(problem, WALKING, rule, steps=5, tokens=3, start=[0, 1, 2])
+    assert "with a single token also several nodes" in " ".join(exact_curve.__doc__.split())
     with pytest.raises(FreewalkError, match='tokens="nodes"'):
         exact_curve(problem, STAYING, rule, steps=5, tokens=3, exchange=Gossip(), start=[0, 1, 2])
     for exchange in (Average(), Meet()):

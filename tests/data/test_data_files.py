@@ -101,7 +101,7 @@ def test_parquet(here: Path) -> None:
 def test_parquet_without_pyarrow_says_what_to_install(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (here / "a.parquet").touch()
-    with pytest.raises(fw.FreewalkError, match=r'pip install "freewalk\[parquet\]"'):
+    with pytest.raises(fw.FreewalkError, match=r'pip install "\.\[parquet\]"'):
         read_samples("a.parquet")
 
 

@@ -85,7 +85,7 @@ def test_what_ships_says_what_it_is_and_whose(name, samples, features, classes):
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingExtra, match=r'pip install "freewalk\[data\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[data\]"'):
         data.digits()
 
 

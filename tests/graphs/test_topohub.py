@@ -67,7 +67,7 @@ def test_an_unknown_collection():
 def test_without_topohub_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "topohub", None)
     for ask in (lambda: graphs.topology("topozoo/Abilene"), graphs.topologies):
-        with pytest.raises(MissingExtra, match=r'pip install "freewalk\[topologies\]"'):
+        with pytest.raises(MissingExtra, match=r'pip install "\.\[topologies\]"'):
             ask()
 
 

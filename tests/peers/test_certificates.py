@@ -193,5 +193,5 @@ def test_names_and_years_are_checked() -> None:
 @pytest.mark.parametrize(("package", "module"), [("cryptography", certificates), ("grpc", operator)])
 def test_the_missing_package_is_named(package: str, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r'pip install "freewalk\[peers\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[peers\]"'):
         importlib.reload(module)

@@ -285,3 +285,24 @@ def test_functions_that_almost_fit_are_refused_before_any_work(function, message
     kernel = fw.designs.Metropolis().kernel(fw.graphs.ring(5))
     with pytest.raises(FreewalkError, match=message):
         fw.learn(problem, kernel, Almost(), steps=3, runtime="reference")
+
+
+@dataclass(frozen=True)
+class ClippedByNorm(fw.Rule):
+    """What looks like clipping by the norm of the gradient."""
+
+    step: float
+
+    @staticmethod
+    def update(visit, numbers, x, gradient):
+        return x - visit.rate * gradient / max(1.0, np.linalg.norm(gradient))
+
+
+def test_a_rule_sees_one_coordinate_at_a_time_and_says_so():
+    problem = fw.objectives.LeastSquares([[3.0, 4.0]] * 2, [1.0, 1.0])
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
+    with pytest.raises(FreewalkError, match="update of ClippedByNorm cannot be compiled"):
+        fw.learn(problem, kernel, ClippedByNorm(1.0), steps=1, runtime="cpu")
+    record = fw.learn(problem, kernel, ClippedByNorm(1.0), steps=1, runtime="reference")
+    assert record.data.final.values.tolist() == [[1.0, 1.0]]  # by the norm: 0.6 and 0.8
+    assert "clips by the norm of the gradient cannot be written" in " ".join(fw.Rule.__doc__.split())

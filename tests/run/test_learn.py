@@ -511,6 +511,22 @@ def test_progress_is_told_growing_steps_up_to_the_last(problem, kernel, runtime)
     assert {total for _, total in told} == {500}
 
 
+def test_progress_is_told_measures_of_an_earlier_step_and_learn_says_so(problem, kernel, runtime):
+    """A tracker that draws them at the step of the call draws them too late."""
+    told = []
+
+    def tell(step, steps, measures):
+        told.append((step, measures["loss"]))
+
+    record = fw.learn(problem, kernel, fw.SGD(0.01), steps=500, every=200, runtime=runtime, progress=tell)
+    marks, losses = record.data.step.values, record.data.loss.mean("walk").values
+    assert not {step for step, _ in told} <= set(marks)
+    for step, loss in told:
+        assert loss == pytest.approx(losses[marks <= step][-1])
+    said = " ".join(fw.learn.__doc__.split())
+    assert "its step is rarely one at which something was measured, and `measures` belong to the last such step" in said
+
+
 def test_progress_does_not_change_the_result(problem, kernel, runtime):
     arguments = {"steps": 300, "walks": 2, "every": 7, "runtime": runtime}
     quiet = fw.learn(problem, kernel, fw.SGD(0.01), **arguments)

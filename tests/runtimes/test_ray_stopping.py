@@ -188,7 +188,7 @@ def test_more_than_the_cluster_offers():
 
 def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"pip install \"freewalk\[ray\]\""):
+    with pytest.raises(MissingExtra, match=r"pip install \"\.\[ray\]\""):
         fw.walk(KERNEL, steps=3, runtime="ray")
 
 

@@ -114,11 +114,11 @@ def test_a_record_says_where_its_data_come_from(tmp_path: Path, monkeypatch):
 def test_what_needs_an_extra_says_so_first(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     kind = families()["problem"]["torch"]
-    with pytest.raises(MissingExtra, match=r'pip install "freewalk\[torch\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[torch\]"'):
         kind.demand()
     spec = text(kind="torch", more='model = { kind = "softmax" }')
-    with pytest.raises(MissingExtra, match=r'pip install "freewalk\[torch\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[torch\]"'):
         parse(spec, "spec.toml").plan()
     rule = text().replace('"SGD", step = 0.1', '"Optimizer", factory = "Adam"')
-    with pytest.raises(MissingExtra, match=r'pip install "freewalk\[torch\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[torch\]"'):
         parse(rule, "spec.toml").plan()

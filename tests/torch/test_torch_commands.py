@@ -160,7 +160,8 @@ def test_without_pytorch(tmp_path):
         [sys.executable, "-c", WITHOUT, "run", "spec.toml"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr.strip() == "error: 'torch' is not installed; install it with: pip install \"freewalk[torch]\""
+    missing = "error: 'torch' is not installed; install it with: pip install \".[torch]\" (in the checkout of freewalk)"
+    assert done.stderr.strip() == missing
     assert not (tmp_path / "runs").exists()
 
 

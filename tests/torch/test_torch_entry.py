@@ -264,7 +264,8 @@ try:
     fw.learn(problem, kernel, fw.SGD(0.1), steps=2, runtime="torch")
 except MissingExtra as error:
     said.append(str(error))
-assert said == ["'torch' is not installed; install it with: pip install \\"freewalk[torch]\\""] * 2, said
+line = "install it with: pip install \\".[torch]\\" (in the checkout of freewalk)"
+assert said == [f"'torch' is not installed; {line}"] * 2, said
 fw.walk(kernel, steps=2, runtime="torch")
 """
     done = run_python(code)

@@ -45,7 +45,7 @@ def read_samples(
     Parameters
     ----------
     path
-        The file. Parquet needs pyarrow: pip install "freewalk[parquet]".
+        The file. Parquet needs pyarrow: pip install ".[parquet]".
     target
         The column of targets or labels. Default: "target", or in a `.npz` file the array "targets".
     node

@@ -11,7 +11,7 @@ __all__ = ["breast_cancer", "diabetes", "digits", "wine"]
 def digits() -> Dataset:
     """Handwritten digits: 1,797 images of 8 × 8 pixels, 10 classes.
 
-    Pixel values are divided by 16, so they are between 0 and 1. Requires scikit-learn: pip install "freewalk[data]".
+    Pixel values are divided by 16, so they are between 0 and 1. Requires scikit-learn: pip install ".[data]".
 
     Source: the test set of *Optical Recognition of Handwritten Digits* (E. Alpaydin and C. Kaynak, 1998), UCI Machine
     Learning Repository, under CC BY 4.0.
@@ -28,7 +28,7 @@ def digits() -> Dataset:
 def breast_cancer() -> Dataset:
     """Breast cancer, Wisconsin (diagnostic): 569 samples, 30 features of cell nuclei, malignant or benign.
 
-    The features differ by orders of magnitude; use `standardized`. Requires scikit-learn: pip install "freewalk[data]".
+    The features differ by orders of magnitude; use `standardized`. Requires scikit-learn: pip install ".[data]".
 
     Source: W. Wolberg, O. Mangasarian, N. Street and W. Street (1993), *Breast Cancer Wisconsin (Diagnostic)*, UCI
     Machine Learning Repository, under CC BY 4.0.
@@ -45,7 +45,7 @@ def breast_cancer() -> Dataset:
 def wine() -> Dataset:
     """Wine: 178 samples, 13 chemical measurements, 3 cultivars.
 
-    The features differ by orders of magnitude; use `standardized`. Requires scikit-learn: pip install "freewalk[data]".
+    The features differ by orders of magnitude; use `standardized`. Requires scikit-learn: pip install ".[data]".
 
     Source: S. Aeberhard and M. Forina (1992), *Wine*, UCI Machine Learning Repository, under CC BY 4.0.
 
@@ -62,7 +62,7 @@ def diabetes() -> Dataset:
     """Diabetes: 442 patients, 10 measurements each; the target is the disease progression after one year (regression).
 
     The features are centred and have norm 1, as in scikit-learn; `standardized(targets=True)` scales features and
-    targets. Requires scikit-learn: pip install "freewalk[data]".
+    targets. Requires scikit-learn: pip install ".[data]".
 
     Source: B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004), *Least Angle Regression*, Annals of Statistics
     32. The authors publish the data and state no licence.

@@ -25,7 +25,8 @@ check = Checks(KernelError)
 class Design(ABC):
     """A transition design: a frozen dataclass that turns a graph and its node importances into moves.
 
-    To define your own design, implement `moves` and `target`; everything else reads the resulting kernel.
+    To define your own design, implement `moves` and `target`; everything else reads the resulting kernel. Moves have
+    no memory: the next node depends on the present one and on the step, not on where the walk came from.
     """
 
     @property

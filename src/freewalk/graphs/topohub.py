@@ -60,7 +60,7 @@ COLLECTIONS = {
 def topology(name: str) -> Graph:
     """Return a real network by name, such as "topozoo/Abilene", with node names and positions.
 
-    Networks come with the package topohub: pip install "freewalk[topologies]". `topologies` lists them. The collections
+    Networks come with the package topohub: pip install ".[topologies]". `topologies` lists them. The collections
     are the Internet Topology Zoo ("topozoo"), SNDlib ("sndlib"), providers as measured by CAIDA ("caida"), and
     synthetic "backbone" and "gabriel" graphs. topohub is under the MIT licence and states no licence for the data it
     took from the first three: cite their sources, and for "caida" accept CAIDA's Acceptable Use Agreement. `freewalk

@@ -61,8 +61,9 @@ class Rule(ABC):
 
     To define your own rule, implement `update` and, as needed, the fields below. The function is plain arithmetic that
     works for a number, an array and a tensor alike: the reference runtime calls it coordinate by coordinate, compiled
-    runtimes compile its source. Its parameters, such as a momentum, are fields of the dataclass and are passed by name
-    in `numbers` at run time: a new value compiles nothing.
+    runtimes compile its source. It sees one coordinate at a time, so a rule that clips by the norm of the gradient
+    cannot be written. Its parameters, such as a momentum, are fields of the dataclass and are passed by name in
+    `numbers` at run time: a new value compiles nothing.
 
     Examples
     --------

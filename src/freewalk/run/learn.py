@@ -88,7 +88,8 @@ def learn(
     progress
         A function called a few times per second with the current step and the total number of steps. If it has a
         parameter `measures`, it also receives the latest measurements, averaged over the walks, by name:
-        `progress(step, steps, measures)`.
+        `progress(step, steps, measures)`. The clock decides when it is called: its step is rarely one at which
+        something was measured, and `measures` belong to the last such step before it. Draw curves from the record.
     problem
         An alias of `objective`.
     tokens

@@ -1,6 +1,6 @@
 """PyTorch models: any `torch.nn.Module`, loss and optimizer, on data distributed over the nodes.
 
-Needs the extra `torch`: pip install "freewalk[torch]". Only this folder and `runtimes/torch/` import PyTorch; `specs/`
+Needs the extra `torch`: pip install ".[torch]". Only this folder and `runtimes/torch/` import PyTorch; `specs/`
 describes the same parts without it, and a test compares the two.
 
 - `objective.py`: `TorchObjective`, an objective whose x is one row of numbers: the trained parameters of a module, then

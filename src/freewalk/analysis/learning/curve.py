@@ -70,10 +70,10 @@ def exact_curve(
     steps, every
         As in `fw.learn`: the number of updates, and the number of updates between two checkpoints.
     start
-        A node, several nodes with equal probability, a distribution over the nodes, "uniform", or "heaviest" (the node
-        with the largest smoothness). Nodes are given by number or, if the graph has names, by name. With several
-        tokens, each draws its own start; parked tokens (`fw.designs.Stay`) may be given one node each. None means
-        "uniform" or, with tokens="nodes", each token's own node.
+        A node, a distribution over the nodes, "uniform", or "heaviest" (the node with the largest smoothness); with a
+        single token also several nodes with equal probability. Nodes are given by number or, if the graph has names, by
+        name. With several tokens, each draws its own start; parked tokens (`fw.designs.Stay`) may be given one node
+        each. None means "uniform" or, with tokens="nodes", each token's own node.
     initial
         The initial model; None means the zero model.
     progress

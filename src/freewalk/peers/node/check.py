@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from freewalk._version import __version__
-from freewalk.errors import FreewalkError, PeerError
+from freewalk.errors import FreewalkError, PeerError, install_line
 from freewalk.peers.network.config import Address, NeighbourTable, NodeConfig
 from freewalk.peers.network.init import listening
 from freewalk.peers.node.database import in_use
@@ -47,15 +47,16 @@ def _packages(config: NodeConfig) -> Found:
         try:
             there = version(name)
         except PackageNotFoundError:
-            wrong.append(f'{name} is not installed; install it with: pip install "freewalk[peers]"')
+            wrong.append(f"{name} is not installed; install it with: {install_line('peers')}")
             continue
         found.append(f"{name} {there}")
         if tuple(int(part) for part in re.findall(r"\d+", there)[:3]) < first:
             needed = ".".join(map(str, first))
-            wrong.append(f'{name} is {there}, expected {needed} or newer; pip install --upgrade "freewalk[peers]"')
+            wrong.append(f"{name} is {there}, expected {needed} or newer; {install_line('peers')}")
     if config.run.version not in (None, __version__):
         wanted = config.run.version
-        wrong.append(f"freewalk is {__version__}, but the network needs {wanted}; pip install freewalk=={wanted}")
+        remedy = "pip install . (in a checkout of that version)"
+        wrong.append(f"freewalk is {__version__}, but the network needs {wanted}; {remedy}")
     return ", ".join(found), wrong
 
 

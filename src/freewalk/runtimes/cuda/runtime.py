@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from freewalk.checks import Checks
-from freewalk.errors import FreewalkError
+from freewalk.errors import FreewalkError, install_line
 from freewalk.jobs.job import Job, Measures, State
 from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Predictor
@@ -30,7 +30,7 @@ _SHARE_OF_MEMORY = 0.8  # fraction of the free memory that walks may use
 class CUDA(Runtime):
     """Compiled walks on an NVIDIA GPU: one thread per walk, or one warp per walk for large models.
 
-    Needs a GPU and the package numba-cuda: pip install 'freewalk[cuda]'. The walks stay on the GPU while they run; only
+    Needs a GPU and the package numba-cuda: pip install '.[cuda]'. The walks stay on the GPU while they run; only
     measurements are copied back. Walks that do not fit into its memory at once run in several parts.
 
     Parameters
@@ -75,7 +75,7 @@ def cuda_module() -> ModuleType:
     """numba.cuda, or an error that says what is missing."""
     from numba.core import config
 
-    remedy = "pass runtime='cpu', or pip install 'freewalk[cuda]' on a machine with an NVIDIA GPU"
+    remedy = f"pass runtime='cpu', or {install_line('cuda')} on a machine with an NVIDIA GPU"
     if not config.ENABLE_CUDASIM and importlib.util.find_spec("numba_cuda") is None:
         raise FreewalkError(f"cuda: the package numba-cuda is not installed; {remedy}")
     # numba-cuda 0.30 registers np.row_stack, which numpy 2.5 has removed: define it during the import.

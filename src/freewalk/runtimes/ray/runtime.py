@@ -33,7 +33,7 @@ _ROOM = 3  # copies of the job that a new object store can hold: a new one may a
 
 @dataclass(frozen=True)
 class Ray(Runtime):
-    """The same walks on a Ray cluster, divided among its workers: pip install "freewalk[ray]".
+    """The same walks on a Ray cluster, divided among its workers: pip install ".[ray]".
 
     Nodes, messages and visits are those of any runtime, and floats are bit-identical to those of `inner`, for any
     number of tasks and of machines with the same kind of processor. Graph, tables and data are stored once per machine
