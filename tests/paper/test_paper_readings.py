@@ -109,7 +109,9 @@ def test_the_drawing_of_the_five_ring_is_that_of_51():
     assert drawn == pytest.approx([50 / 51, 1 / 102, 0, 0, 1 / 102], abs=1e-15)
     stated = dense(Metropolis(power=1).kernel(FIVE, IMPORTANCE))[0]
     assert stated == pytest.approx([99 / 100, 1 / 200, 0, 0, 1 / 200], abs=1e-15)
-    around = np.array([IMPORTANCE[node] for node in (0, 1, 4)])  # the other reading: shares among node 1 and its neighbours
+    around = np.array(
+        [IMPORTANCE[node] for node in (0, 1, 4)]
+    )  # the other reading: shares among node 1 and its neighbours
     assert around / around.sum() == pytest.approx([50 / 51, 1 / 102, 1 / 102], abs=1e-15)
 
 
