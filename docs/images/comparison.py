@@ -66,7 +66,7 @@ METHODS = [
 ROUNDS = [
     replace(fw.baselines.fedavg(0.01, steps, fraction=share), label=f"{steps} local, {share:.0%} of the nodes")
     for steps in (1, 2, 5, 10, 20)
-    for share in (1.0, 0.1)
+    for share in (1.0, 0.1, 0.02)
 ]
 BATCHES = [
     replace(fw.baselines.minibatch_sgd(0.01, batch, sampling), label=f"{batch} nodes, {sampling}")
