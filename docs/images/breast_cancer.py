@@ -159,7 +159,7 @@ def race_table(rows: writing.Rows, axis: str) -> str:
 
 def interval(span: dict[str, Any]) -> str:
     low, high = (span[key] for key in ("low", "high"))
-    return f"({low:,.0f}–{'∞' if high is None or not np.isfinite(high) else f'{high:,.0f}'})"
+    return f"(≥ {low:,.0f})" if high is None or not np.isfinite(high) else f"({low:,.0f}–{high:,.0f})"
 
 
 def name_of(row: dict[str, Any]) -> str:

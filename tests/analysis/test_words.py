@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import networkx
 import numpy as np
 import pytest
+from walks import problem_with
 
 import freewalk as fw
 from freewalk.analysis.diagnosis.diagnose import IMPORTANCE, UNIFORM, diagnose
@@ -26,7 +27,7 @@ def named(graph: Graph) -> Graph:
 
 @pytest.fixture(scope="module")
 def ring() -> Diagnosis:
-    return diagnose(fw.graphs.ring(24), 2 * [60.0] + 22 * [1.0], start=0, dim=2)
+    return diagnose(fw.graphs.ring(24), problem_with(2 * [60.0] + 22 * [1.0], seed=4), start=0)
 
 
 def table(found: Diagnosis, width: int = 100) -> list[str]:
@@ -194,21 +195,21 @@ def test_the_step_that_is_advised_does_what_was_forecast() -> None:
 
 def test_nodes_are_called_by_their_names() -> None:
     graph = named(fw.graphs.ring(24))
-    found = diagnose(graph, 2 * [300.0] + 22 * [1.0], start="family C", dim=2, designs={})
+    found = diagnose(graph, 2 * [300.0] + 22 * [1.0], start="family C", designs={})
     assert found.start == "node family C"
     assert found.traps[0].names == ("family A", "family B")
     words = " ".join(str(found).split())
-    assert "is entrapped at nodes family A, family B, and" in words
+    assert "is entrapped at nodes family A, family B; how" in words
     assert "once at nodes family A, family B, the importance walk spends" in words
     assert "the walk spends at nodes family A, family B once it is there" in words
     assert str(found.traps[0]).startswith("nodes family A, family B: once there")
     assert found.as_dict()["traps"][0]["names"] == ["family A", "family B"]
     assert found.as_dict()["traps"][0]["nodes"] == [0, 1]
-    heaviest = diagnose(graph, [1.0, *[3.0], *22 * [1.0]], start="heaviest", dim=2, designs={})
+    heaviest = diagnose(graph, [1.0, *[3.0], *22 * [1.0]], start="heaviest", designs={})
     assert heaviest.start == "node family B, the heaviest"
-    several = diagnose(graph, np.ones(24), start=["family C", "family D"], dim=2, designs={})
+    several = diagnose(graph, np.ones(24), start=["family C", "family D"], designs={})
     assert several.start == "one of nodes family C, family D"
-    given = diagnose(graph, np.ones(24), start=np.full(24, 1 / 24), dim=2, designs={})
+    given = diagnose(graph, np.ones(24), start=np.full(24, 1 / 24), designs={})
     assert given.start == "a given distribution over the nodes"
     with pytest.raises(fw.FreewalkError, match=r"there is no node 'family c', .*did you mean 'family C'"):
         diagnose(graph, np.ones(24), start="family c")
@@ -224,7 +225,7 @@ def test_without_names_nodes_are_called_by_their_numbers() -> None:
 def test_why_a_set_that_holds_the_walk_is_no_trap() -> None:
     families = networkx.florentine_families_graph()
     importance = [{"Medici": 5.0, "Pazzi": 200.0}.get(name, 1.0) for name in families]
-    found = diagnose(fw.graphs.from_networkx(families), importance, dim=2, designs={})
+    found = diagnose(fw.graphs.from_networkx(families), importance, designs={})
     assert found.entrapped is False
     assert found.held.names == ("Pazzi",)
     assert found.held.lost > 15

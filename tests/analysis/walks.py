@@ -29,6 +29,14 @@ def weighted_graphs(draw, most=200, span=2.0):
     return graph, 10.0 ** np.random.default_rng(seed).uniform(0, span, graph.n)
 
 
+def problem_with(importance, dim=2, seed=1):
+    """Least squares with this importance: features in random directions, one optimum, noise."""
+    values, random = np.asarray(importance, dtype=float), np.random.default_rng(seed)
+    features = random.normal(size=(values.size, dim))
+    features *= np.sqrt(values / (features**2).sum(axis=1))[:, None]
+    return fw.objectives.LeastSquares(features, features @ np.ones(dim) + random.normal(size=values.size) / 5)
+
+
 def directed_rows(graph, seed):
     """A random matrix on the edges and the diagonal: in detailed balance with nothing."""
     numbers = np.random.default_rng(seed)

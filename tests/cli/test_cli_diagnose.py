@@ -143,6 +143,18 @@ def test_json_is_all_that_is_printed(here: Path) -> None:
     assert not (here / "runs").exists()
 
 
+def test_what_is_not_least_squares_gets_no_advice(here: Path) -> None:
+    (here / "logistic.toml").write_text(SPEC.replace("LeastSquares", "Logistic").replace("small", "logistic"))
+    result = call("logistic.toml")
+    assert "not your loss: traps and messages only" in result.stdout.splitlines()[0]
+    assert result.exit_code == 1  # entrapped
+    assert "messages" in result.stdout
+    for word in ("use:", "in a spec", "SGD", "goal"):
+        assert word not in result.stdout
+    found = json.loads(call("logistic.toml", "--json").stdout)
+    assert (found["on_data"], found["entrapped"], found["slower"], found["use"]) == (False, True, None, [])
+
+
 def test_nothing_to_warn_of_is_status_0(here: Path) -> None:
     result = call("free.toml", "--json")
     found = json.loads(result.stdout)

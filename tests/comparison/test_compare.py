@@ -1,6 +1,7 @@
 """A comparison is fair: steps by one rule, the same goal, and no number without its uncertainty."""
 
 import json
+import re
 import signal
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from commands import call
 import freewalk as fw
 from freewalk.baselines import Method
 from freewalk.comparison import Budget
-from freewalk.comparison.result import short, short_range, spans
+from freewalk.comparison.result import Span, short, short_range, spans
 from freewalk.comparison.steps import exact_step
 from freewalk.comparison.track import Contestant, Track
 from freewalk.report.measures import crossings
@@ -50,11 +51,13 @@ def test_crossings_are_interpolated_on_the_log_scale() -> None:
 
 
 def test_counts_are_short() -> None:
-    counts = {12_345: "12.3 k", 512.3: "512", 3.14159: "3.14", 2e9: "2 G", 1234: "1.23 k", 999_600: "1 M", 0: "0"}
+    counts = {12_345: "12.3 k", 512.3: "512", 89.84: "90", 0.3: "1", 2e9: "2 G", 1234: "1.23 k", 999_600: "1 M", 0: "0"}
     assert {count: short(count) for count in counts} == counts
     assert short_range(11_900, 12_800) == "11.9–12.8 k"
     assert short_range(900, 1100) == "900–1.1 k"
-    assert short_range(5.0, float("inf")) == "5–∞"
+    assert short_range(35.6, 97.2) == "36–97"
+    assert short_range(125.0, float("inf")) == "≥ 125"
+    assert short_range(float("inf"), float("inf")) == "not known"
 
 
 def test_the_interval_of_a_crossing_has_its_level() -> None:
@@ -71,11 +74,24 @@ def test_the_interval_of_a_crossing_has_its_level() -> None:
 def test_an_interval_may_be_open() -> None:
     values = np.array([[2.0, 1.9, 0.9], [2.0, 1.9, 1.09]])
     span = spans(values, 1.0, {"rounds": np.arange(3.0), "messages": np.arange(6.0).reshape(2, 3)}, 0)
-    assert np.isfinite(span["rounds"].value)
-    assert span["rounds"].high == np.inf
-    assert span["messages"].value == pytest.approx(span["rounds"].value + 1.5)
+    assert span["rounds"] == (2, 2, np.inf)  # a mean is at the goal where it was measured, and nowhere between
+    assert span["messages"].value == 2 + 1.5
     assert spans(values, 0.1, {"rounds": np.arange(3.0)}, 0) == {"rounds": None}
     assert np.isnan(spans(values[:1], 1.0, {"rounds": np.arange(3.0)}, 0)["rounds"].low)
+
+
+def test_rounds_are_whole_and_open_intervals_are_explained(found: fw.comparison.Comparison) -> None:
+    for row in found.rows:
+        ends = [end for axis in ("updates", "rounds") for end in row.to_goal[axis] if np.isfinite(end)]
+        assert all(end == int(end) >= 1 for end in ends)
+    assert "≥" not in found.text()
+    moving = found.rows[0]
+    open_ended = replace(moving, to_goal={**moving.to_goal, "messages": Span(0.944, 0.9, np.inf)})
+    text = replace(found, rows=(open_ended, *found.rows[1:])).text()
+    assert "0.944" not in text
+    assert "≥ 1 " in text
+    assert "'≥': the interval has no upper end" in " ".join(text.split())
+    assert "first measured round at the goal" in " ".join(text.split())
 
 
 def test_a_walk_takes_as_many_updates_as_its_exact_recursion_says() -> None:
@@ -212,6 +228,20 @@ def test_a_search_that_finds_nothing_keeps_to_its_budget() -> None:
     assert row.pilot_updates <= 10_000
 
 
+def test_a_goal_above_the_first_model_names_the_goals_that_are_left() -> None:
+    """A loss of logistic regression begins at log 2: its optimum leaves little room for a multiple."""
+    problem = fw.objectives.Logistic.synthetic(8, dim=2, seed=3)
+    best = problem.loss(problem.optimum())
+    with pytest.raises(fw.FreewalkError, match=r"for loss is 5 × .*, which the first model, 0.6931, already") as error:
+        fw.compare(problem, GRAPH, [UNIFORM], goal=5.0)
+    (most,) = re.findall(r"choose a goal below ([\d.]+), or", str(error.value))
+    assert np.log(2) / best - 2e-3 < float(most) <= np.log(2) / best
+    found = fw.compare(problem, GRAPH, [UNIFORM], goal=float(most) - 1e-3, walks=4, most=2000)
+    assert found.rows[0].reached
+    with pytest.raises(fw.FreewalkError, match=r"already meets; choose another initial model$"):
+        fw.compare(PROBLEM, GRAPH, [UNIFORM], initial=PROBLEM.optimum())
+
+
 GOSSIPING = Method("gossiping", fw.designs.SimpleWalk(), fw.SGD(1), 8, fw.exchanges.Gossip())
 NO_NOISE = fw.objectives.LeastSquares.synthetic(8, dim=3, noise=0.0, seed=1)
 
@@ -228,7 +258,8 @@ NO_NOISE = fw.objectives.LeastSquares.synthetic(8, dim=3, noise=0.0, seed=1)
         ({"contestants": [GOSSIPING]}, "compare: gossiping: Gossip: tokens move"),
         (
             {"goal": 1e6},
-            "compare: mse of the first model is .*, expected more than the goal",
+            r"compare: the goal for mse is 1e\+06 × the optimum of .*, which the first model, .*, already meets; "
+            r"choose a goal below \d+\.\d+, or another initial model",
         ),
         ({"start": 99}, "compare: uniform: start = 99, expected"),
         ({"most": 0}, "compare: most = 0"),

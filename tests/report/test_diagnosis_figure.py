@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 import freewalk as fw
-from freewalk.analysis.diagnosis import diagnose as diagnosis
 from freewalk.analysis.diagnosis.diagnose import IMPORTANCE, UNIFORM, Diagnosis, Forecast, diagnose
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
@@ -30,13 +29,8 @@ def importance(n: int, *heavy: int) -> list[float]:
 
 @pytest.fixture(scope="module")
 def ring() -> Diagnosis:
-    return diagnose(fw.graphs.ring(24), importance(24, 0, 1), start=0, dim=2)
-
-
-@pytest.fixture
-def unraced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the slow part, as `diagnose` does for large graphs."""
-    monkeypatch.setattr(diagnosis, "MOST_NODES", 1)
+    problem = fw.objectives.LeastSquares.synthetic(24, dim=2, heavy=2, seed=3)
+    return diagnose(fw.graphs.ring(24), problem, start=0)
 
 
 def assert_drawn(path: Path) -> None:
@@ -82,7 +76,6 @@ def test_designs_that_were_given_up_or_are_biased_are_drawn(ring: Diagnosis, tmp
     "Graph(barabasi_albert(40, 2, seed=1): 40 nodes, 76 edges)-(30,)",
     "Graph(ring(2600): 2600 nodes, 2600 edges)-(9,)",
 )
-@pytest.mark.usefixtures("unraced")
 @pytest.mark.parametrize(
     ("graph", "heavy"),
     [
@@ -102,10 +95,23 @@ def test_designs_that_were_given_up_or_are_biased_are_drawn(ring: Diagnosis, tmp
 def test_every_graph_is_drawn(
     graph: Graph, heavy: tuple[int, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = diagnose(graph, importance(graph.n, *heavy), dim=2)
+    found = diagnose(graph, importance(graph.n, *heavy))
     with caplog.at_level(logging.WARNING):
         assert_drawn(diagnosis_figure(found, tmp_path / "graph.png"))
     assert not caplog.records  # matplotlib complains there about layouts that do not work out
+
+
+def test_of_what_is_not_least_squares_the_figure_says_so_and_shows_no_updates(
+    ring: Diagnosis, drawn: Callable[[Diagnosis], Figure]
+) -> None:
+    found = diagnose(fw.graphs.ring(24), fw.objectives.Logistic.synthetic(24, dim=2, heavy=2, seed=1), start=0)
+    title = drawn(found).get_suptitle().splitlines()
+    assert "not your loss: traps and messages only" in title[0]
+    assert "entrapped at nodes 0, 1" in title[1]
+    titles = {axes.get_title(loc="left") for axes in drawn(found).axes}
+    assert "Excess visits to the worst trap" in titles
+    assert not [one for one in titles if one.startswith("Updates needed")]
+    assert "not your loss" not in drawn(ring).get_suptitle()
 
 
 def test_no_state_is_left_behind(ring: Diagnosis, tmp_path: Path) -> None:
@@ -160,7 +166,6 @@ def words_in(figure: Figure) -> list[str]:
     return [one.get_text() for one in axes.texts]
 
 
-@pytest.mark.usefixtures("unraced")
 def test_nodes_that_have_names_are_called_by_them(drawn: Callable[[Diagnosis], Figure]) -> None:
     families = networkx.florentine_families_graph()
     graph = fw.graphs.from_networkx(families)
@@ -179,7 +184,6 @@ def test_nodes_that_have_names_are_called_by_them(drawn: Callable[[Diagnosis], F
     assert any(one.startswith("worst trap at nodes $site 7 of the map, $site 8 of the map: ") for one in words)
 
 
-@pytest.mark.usefixtures("unraced")
 def test_names_hide_neither_nodes_nor_each_other(drawn: Callable[[Diagnosis], Figure]) -> None:
     graph = fw.graphs.ring(30)
     named = Graph(graph.indptr, graph.indices, node_names=tuple(f"family {node}" for node in range(30)))
@@ -196,7 +200,6 @@ def test_names_hide_neither_nodes_nor_each_other(drawn: Callable[[Diagnosis], Fi
         assert axes.bbox.contains(*box.max)
 
 
-@pytest.mark.usefixtures("unraced")
 def test_a_graph_that_says_where_its_nodes_are_is_drawn_so(drawn: Callable[[Diagnosis], Figure]) -> None:
     graph, places = fw.graphs.ring(12), np.column_stack([np.arange(12.0), np.arange(12.0) % 3])
     found = diagnose(Graph(graph.indptr, graph.indices, positions=places), importance(12, 3), designs={})

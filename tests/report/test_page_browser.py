@@ -352,6 +352,35 @@ def test_curves_differ_in_more_than_their_colour(visit: Visit) -> None:
     assert legend == shapes
 
 
+MARKED = """all => all.map(one => {
+    const found = one.querySelectorAll("[data-markers] path");
+    const points = [...one.querySelectorAll("path.curve")].flatMap(curve => curve.getAttribute("d").split(/[ML]/));
+    const places = [...found].map(mark => mark.getAttribute("transform").replace(/translate\\((.*)\\)/, "$1"));
+    return { places, strays: places.filter(place => !points.includes(place)) };
+})"""
+
+
+def test_markers_stand_where_something_was_measured(visit: Visit) -> None:
+    for scale in ("linear", "log"):
+        visit.press(f"[aria-label='Scale of the horizontal axis'] button[data-choice='{scale}']")
+        (found,) = visit.page.locator("figure.chart .stage").evaluate_all(MARKED)
+        assert found["strays"] == []
+        assert len(found["places"]) > 4 * len(DESIGNS)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 14])
+def test_every_point_of_a_sweep_has_its_marker(browser, tmp_path: Path, count: int) -> None:
+    where = np.geomspace(0.01, 0.9, count)
+    series = [Series(label, {"jump": where}, np.geomspace(1, 1000, count) * (1 + k)) for k, label in enumerate(DESIGNS)]
+    chart = Chart("c", series, "mse")
+    path = write_page(Page("p", [Section("s", charts=[chart])]), tmp_path / "page.html")
+    visit = Visit(browser, path)
+    (found,) = visit.page.locator("figure.chart .stage").evaluate_all(MARKED)
+    assert len(found["places"]) == count * len(DESIGNS)
+    assert found["strays"] == [] or count == 1  # a single point is no line
+    visit.leave()
+
+
 def ticks(visit: Visit, anchor: str) -> list[str]:
     labels = visit.page.locator(f"figure.chart .stage .axes text[text-anchor={anchor}]:not(.name)")
     return labels.evaluate_all("all => all.map(one => one.textContent)")

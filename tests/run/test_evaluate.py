@@ -73,6 +73,15 @@ def test_what_does_not_fit_is_named(problem):
         fw.evaluate([1.0, 2.0], problem, dataset=(FEATURES, TARGETS, NODES))
 
 
+def test_no_marker_stands_between_the_nodes(problem, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("freewalk.report.figures.save", lambda figure, path: drawn.append(figure))
+    node_losses(fw.evaluate(learned(problem, "a"), problem, per_node=True), tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    assert {line.get_marker() for line in axes.lines} <= {"None", ""}
+    assert "dotted: mean over the nodes" in drawn[0].get_supxlabel()
+
+
 def test_the_figure_and_the_table(problem, tmp_path):
     record = fw.concat([learned(problem, "costs $1"), learned(problem, "b")])
     found = fw.evaluate(record, problem, per_node=True)

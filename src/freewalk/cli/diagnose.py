@@ -42,7 +42,8 @@ def diagnose(
     """Predict before training whether importance sampling pays or is entrapped, and what to use instead.
 
     The standard designs and those of the spec are compared, each at its own best step; the spec's rules are not used.
-    Walks in phases, parked walks, and the designs Decaying and Centralized are left out.
+    Walks in phases, parked walks, and the designs Decaying and Centralized are left out. If the problem is not least
+    squares, only traps and messages are shown, and no design is recommended.
 
     The exit status is 1 if importance sampling by Metropolis is slower than the uniform walk (or, if that is not known,
     if it is entrapped), 0 if not, and 2 after an error.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,7 +64,8 @@ def compare(
         Methods, such as those in `fw.baselines`, with distinct labels.
     goal
         The target, as a multiple of the optimum: it is reached when the primary measure, averaged over the walks, is at
-        most this multiple of its optimal value.
+        most this multiple of its optimal value. The first model may not meet it yet: a logistic loss begins at .693,
+        so if its optimum is .586, goals are below 1.18.
     walks
         The number of independent replicas of each contestant. A method without randomness, such as parked tokens with
         full gradients, runs once.
@@ -182,15 +184,17 @@ def _optimum(problem: Objective) -> float:
 
 
 def _check_first(track: Track) -> None:
-    """Reject a goal that the initial model has already reached."""
+    """Reject a goal that the first model already meets."""
     problem, initial = track.problem, track.options["initial"]
     for first in arguments.models(initial, problem, 1, track.seed, "float64"):
         value = float(measured(problem, first)[problem.primary])
         if value <= track.level:
-            words = (
-                f"{problem.primary} of the first model is {value:.4g}, expected more than the goal of {track.level:.4g}"
-            )
-            raise FreewalkError(f"compare: {words}; choose a smaller goal, or another initial model")
+            best, largest = track.optimum, math.floor(1000 * value / track.optimum) / 1000
+            goal = f"{track.level / best:.4g} × the optimum of {best:.4g} = {track.level:.4g}"
+            already = f"which the first model, {value:.4g}, already meets"
+            smaller = f"a goal below {largest:g}, or " if largest > 1 else ""
+            words = f"the goal for {problem.primary} is {goal}, {already}; choose {smaller}another initial model"
+            raise FreewalkError(f"compare: {words}")
 
 
 def _admit(one: Contestant) -> None:

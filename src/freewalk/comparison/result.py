@@ -37,7 +37,7 @@ _check = Checks(RecordError)
 
 
 class Span(NamedTuple):
-    """A number and its 95 % confidence interval; the ends are NaN if there is none, and infinite if unknown."""
+    """A count and its 95 % confidence interval; the ends are NaN if there is none, and infinite if unknown."""
 
     value: float
     low: float = float("nan")
@@ -58,8 +58,9 @@ class Finish:
         How the step was chosen: "exact", by the exact steady state, if no larger one was faster; "search", in pilot
         runs; or "given".
     to_goal
-        By axis ("updates", "messages", "bytes", "rounds"): what it took until the mean over the walks reached the goal,
-        averaged over the walks, with its 95 % confidence interval; None if it was not reached.
+        By axis ("updates", "messages", "bytes", "rounds"): what it took until the first measured round at which the
+        mean over the walks was at the goal, averaged over the walks, with its 95 % confidence interval; None if it was
+        not reached.
     in_all
         The same at the end of the run.
     final
@@ -132,13 +133,15 @@ class Comparison:
     def caption(self) -> str:
         """The explanation below the table."""
         rows, budget, hows = self.rows, self.budget, {row.how for row in self.rows}
+        walks = max(row.walks for row in rows)
+        ends = [span.high for row in rows for span in row.to_goal.values() if span is not None]
         searched = [row for row in rows if row.how in (EXACT, SEARCH)]
         runs, updates = sum(row.pilot_runs for row in searched), sum(row.pilot_updates for row in searched)
         still = "" if all(row.draws for row in rows) else "; 'no draws': nothing is random, one run"
         remarks = {
-            f"Counted until the goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times "
-            "the optimum. Updates are those of all tokens of a walk. Each count comes with its 95 % confidence "
-            f"interval, by a bootstrap over {max(row.walks for row in rows):,} walks{still}.": True,
+            f"Counted until the first measured round at the goal: a mean {self.measure} of at most {self.level:.4g}, "
+            f"which is {self.goal:g} times the optimum. Updates are those of all tokens of a walk. Each count comes "
+            f"with its 95 % confidence interval, by a bootstrap over {walks:,} walks{still}.": True,
             "Steps are those that took the fewest rounds, and stayed at the goal, in pilot runs with another seed; "
             f"the budget for each method was {budget.runs} runs of {budget.walks} walks and {short(budget.updates)} "
             f"updates, and {len(searched)} of them spent {runs} runs and {short(updates)} updates together.": searched,
@@ -146,6 +149,7 @@ class Comparison:
             "one was quicker.": EXACT in hows,
             "Step 'given': as the method had it.": GIVEN in hows,
             "'?': the mean was above the goal again later.": any(row.reached and not row.stayed for row in rows),
+            "'≥': the interval has no upper end, because some resamples of the walks miss the goal.": np.inf in ends,
             f"'>': not reached; a walk may make {short(self.most)} updates.": not all(row.reached for row in rows),
         }
         return " ".join(words for words, apply in remarks.items() if apply)
@@ -243,21 +247,21 @@ def _count(row: Finish, axis: str) -> str:
 
 
 def short(number: float) -> str:
-    """Format a count with three digits."""
+    """Format a count with three digits: below 1000 a whole number, at least 1 if there is anything."""
     return "".join(_scaled(number))
 
 
 def short_range(low: float, high: float) -> str:
-    """Format two counts with three digits each."""
+    """Format two counts with three digits each; only the first, as a bound, if the second is not known."""
+    if math.isinf(high):
+        return f"≥ {short(low)}" if math.isfinite(low) else "not known"
     (first, one), (_, other) = _scaled(low), _scaled(high)
     return f"{first if one == other else short(low)}–{short(high)}"
 
 
 def _scaled(number: float) -> tuple[str, str]:
     """The digits of a count, and its unit after a space."""
-    if not math.isfinite(number):
-        return ("∞" if number > 0 else "?"), ""
-    rounded = float(f"{number:.3g}")
+    rounded = float(f"{round(number) or math.ceil(number):.3g}")
     size, unit = next((one for one in _UNITS if rounded >= one[0]), (1.0, ""))
     return f"{rounded / size:.3g}", unit
 
@@ -274,7 +278,7 @@ def spans(values: Floats, level: float, counts: Mapping[str, Floats], seed: int)
     """By axis: what it takes until the mean over the walks is at most `level`, with a bootstrap over the walks."""
     walks = len(values)
     bounded = np.where(np.isfinite(values), np.minimum(values, HUGE), HUGE)
-    whole = crossings(bounded.mean(axis=0)[None], level)
+    whole = crossings(bounded.mean(axis=0)[None], level, between=False)
     if not np.isfinite(whole[0]):
         return dict.fromkeys(counts)
     by_walk = {axis: np.broadcast_to(one, values.shape) for axis, one in counts.items()}
@@ -282,7 +286,7 @@ def spans(values: Floats, level: float, counts: Mapping[str, Floats], seed: int)
     if walks < 2:
         return {axis: Span(value) for axis, value in found.items()}
     shares = np.random.default_rng(seed).multinomial(walks, np.full(walks, 1 / walks), size=_RESAMPLES) / walks
-    places = crossings(shares @ bounded, level)
+    places = crossings(shares @ bounded, level, between=False)
     ends: dict[str, Span | None] = {}
     for axis, one in by_walk.items():
         drawn = _at(shares @ one, places)
@@ -292,10 +296,6 @@ def spans(values: Floats, level: float, counts: Mapping[str, Floats], seed: int)
 
 
 def _at(counts: Floats, places: Floats) -> Floats:
-    """The counts of each row at a position between two checkpoints; infinite at an infinite position."""
+    """The counts of each row at a checkpoint; infinite at an infinite position."""
     known = np.isfinite(places)
-    before = np.where(known, np.floor(places), 0).astype(np.int64)
-    after = np.minimum(before + 1, counts.shape[1] - 1)
-    rows = np.arange(len(counts))
-    part = np.where(known, places - before, 0.0)
-    return np.where(known, (1 - part) * counts[rows, before] + part * counts[rows, after], np.inf)
+    return np.where(known, counts[np.arange(len(counts)), np.where(known, places, 0).astype(np.int64)], np.inf)

@@ -8,7 +8,7 @@ import numpy as np
 
 from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.diagnosis.findings import Diagnosis
-from freewalk.analysis.diagnosis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
+from freewalk.analysis.diagnosis.words import BIASED, IMPORTANCE, NOT_YOURS, ON_TARGET, UNIFORM, number, outcome, times
 from freewalk.linear.arrays import Flags, Floats
 from freewalk.report.figures import COLOURS, DOTTED, INK, Where, check_format, drawing, footnote
 from freewalk.report.graph_map import draw_map, scale_of_stays, shown_traps
@@ -26,6 +26,8 @@ JUMPING = "MHLJ, jump 0.1"
 
 def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
     """Draw where the importance walk stays, whether walks sample their targets, and the updates each design needs.
+
+    If the updates are not known, as for any loss but least squares, excess visits or messages are drawn instead.
 
     Rings, paths and grids of up to 2500 nodes and other graphs of up to 500 are drawn whole; of larger graphs, the 150
     nodes around the worst trap are drawn.
@@ -74,7 +76,7 @@ def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
 def _headline(found: Diagnosis) -> str:
     words = textwrap.fill(found.conclusion.rstrip("."), 105)
     if found.slower is None:
-        return words
+        return words if found.exact else f"{NOT_YOURS}\n{words}"
     many = f"{found.ratio:.2g} ×" if np.isfinite(found.ratio) else times(found, found.forecasts[IMPORTANCE])
     many = many.replace(">", "more than")
     return f"{words}\nOn {found.graph.name} it needs {many} the updates of the uniform walk"

@@ -8,7 +8,7 @@ import numpy as np
 
 from freewalk.errors import RecordError
 from freewalk.linear.arrays import Floats
-from freewalk.report.figures import Where, check_format, drawing, footnote, legend, line_of, shade
+from freewalk.report.figures import DOTTED, Where, check_format, drawing, footnote, legend, line_of, shade
 from freewalk.report.measures import BANDS, QUANTILES, check, half_width
 from freewalk.report.summary import table_of, with_interval
 
@@ -80,8 +80,7 @@ def node_losses(found: "xarray.Dataset", path: Where) -> Path:
                 shaded, (low, high) = True, np.quantile(losses, QUANTILES, axis=0)
                 shade(axes, share, low, high, number)
             axes.plot(share, mean, label=label, linewidth=1.9, zorder=3, **line)
-            place = np.interp(mean.mean(), mean, share)  # where the curve crosses its mean
-            axes.plot([place], [mean.mean()], "o", color=line["color"], markersize=6, markeredgecolor="white", zorder=4)
+            axes.axhline(mean.mean(), zorder=2, **{**DOTTED, "color": line["color"]})
         low, high = axes.get_ylim()
         values = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines])
         if positive and values.size and values.max() > 20 * values.min():
@@ -94,7 +93,7 @@ def node_losses(found: "xarray.Dataset", path: Where) -> Path:
         legend(figure, axes, f"band: {BANDS['quantiles']}" if shaded else None)
         walks = max(part.sizes["walk"] for part in parts.values())
         lines = f"line: mean over {walks:,} walks" if walks > 1 else "one walk"
-        footnote(figure, f"{lines}, nodes sorted by their loss; dot: mean over the nodes")
+        footnote(figure, f"{lines}, nodes sorted by their loss; dotted: mean over the nodes")
     return target
 
 

@@ -5,9 +5,9 @@
 1. the traps of the importance walk (`traps/sets.py`): a set is a trap if its memory is at least `FACTOR` times that of
    the uniform walk, and longer by at least one update per node. This alone decides *entrapped*;
 2. for each design its stationary distribution, its messages, and its excess visits to the worst set;
-3. the race (`learning/race.py`): each design gets the step that settles at the goal, and the exact recursion counts
-   updates, first for the uniform walk, then for all others until `PATIENCE` times as many. It decides *slower* and
-   *best*. Without least-squares data it is run on stand-in data, on the draw with the median ratio of the two walks.
+3. the race (`learning/race.py`), for least squares only: each design gets the step that settles at the goal, and the
+   exact recursion counts updates, first for the uniform walk, then for all others until `PATIENCE` times as many. It
+   decides *slower* and *best*.
 
 The words *entrapped*, *slower* and *best* follow from these numbers in `findings.py`. A part that fails or finds no
 time is left out, and named, and the rest still counts.
@@ -15,18 +15,17 @@ time is left out, and named, and the rest still counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import rng
 from freewalk.analysis.chain.chain import check
 from freewalk.analysis.chain.times import sojourn_times
 from freewalk.analysis.chain.traffic import messages_per_visit
@@ -62,8 +61,6 @@ DESIGNS: Mapping[str, Design] = {
 
 #: The updates of a design are predicted up to this many nodes, and this many numbers in the state of the recursion.
 MOST_NODES, MOST_NUMBERS = 2000, 150_000
-#: Stand-in data are drawn this often, and the verdict is the median; only once above this many numbers.
-DRAWS, FEW_NUMBERS = 5, 20_000
 #: A design that needs more than this many times the updates of the uniform walk is given up.
 PATIENCE = 20.0
 MOST_UPDATES = 1_000_000
@@ -71,8 +68,6 @@ MOST_UPDATES = 1_000_000
 SETTLE, REACH = 0.25, 0.5
 
 Result = TypeVar("Result")
-
-_DIRECTIONS, _TRUTH, _NOISE = 101, 102, 103  # streams of the stand-in data
 
 
 def diagnose(
@@ -94,11 +89,10 @@ def diagnose(
     sampling needs at least twice the updates it would need if the graph slowed it down no more than it slows down the
     uniform walk. It may still pay.
 
-    In the race, each design gets the step at which its expected loss settles at 1.25 × the optimum (or 1 / max w_v L_v,
-    the largest step that is tried, if that settles lower), and the exact recursion counts the updates until 1.5 × the
-    optimum. For a least-squares problem this uses its own data; given only the importance, it uses stand-in data with
-    that importance: features in random directions, one optimum for all nodes, equal noise; of five draws, the one with
-    the median ratio.
+    For a least-squares problem, designs race on its data: each gets the step at which its expected loss settles at
+    1.25 × the optimum (or 1 / max w_v L_v, the largest step that is tried, if that settles lower), and the exact
+    recursion counts the updates until 1.5 × the optimum. Of any other objective, and of importance alone, only traps
+    and messages are known: no design and no step are recommended.
 
     Parameters
     ----------
@@ -110,8 +104,7 @@ def diagnose(
         A node, nodes, a distribution, "uniform", or "heaviest" (the node with the largest importance). Nodes are given
         by number or, if the graph has names, by name.
     dim, samples
-        What is known about the data besides the importance: the number of features, and of samples per node. Not used
-        with a least-squares problem.
+        Without effect. Earlier versions drew data of this size to stand in for yours.
     equal
         If the uniform walk cannot take a step large enough to settle at the desired error, lower the error for all
         designs to the one it settles at, so that the steady errors are exactly equal. Importance sampling then seldom
@@ -127,7 +120,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Print it; its fields have the numbers, and `best` is the design to use.
+        Print it; its fields have the numbers. `best` is the design to use, None if the problem is not least squares.
 
     Raises
     ------
@@ -137,22 +130,32 @@ def diagnose(
     Examples
     --------
     >>> import freewalk as fw
-    >>> found = fw.diagnose(fw.graphs.ring(60), [80.0, 80.0] + 58 * [1.0], start=0)
+    >>> graph = fw.graphs.ring(60)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    >>> found = fw.diagnose(graph, problem, start=0)
     >>> found.entrapped, found.slower, found.traps[0].nodes
-    (True, True, (0, 1))
-    >>> found.best_label, found.best
-    ('MHLJ corrected, tempered', MHLJ(jump=0.5, stop=0.5, hops=3, power=0.5, corrected=True))
+    (True, True, (0, 1, 2, 59))
+    >>> found.best, found.rule.step
+    (Metropolis(power=0), 0.00267)
+    >>> found = fw.diagnose(graph, problem.smoothness)
+    >>> found.entrapped, found.slower, found.best
+    (True, None, None)
     """
     check_graph("diagnose", graph)
     check.function("diagnose", "progress", progress, ("label", "done", "total"))
     check.flag("diagnose", "equal", equal)
     budget = check.real("diagnose", "budget", budget, above=0.0, finite=False, remedy="it is in seconds")
+    for name, value in (("dim", dim), ("samples", samples)):
+        check.whole("diagnose", name, value, 1)
     listed = _listed(designs)
-    data = _data(graph, importance, dim, samples)
-    values = data.importance
+    given = importance.smoothness if isinstance(importance, Objective) else importance
+    values = check_importance("diagnose", given, graph)
+    problem = importance if isinstance(importance, LeastSquares) else None
+    if problem is not None:
+        levels(problem)  # raises if there is nothing to learn
     first = start_law("diagnose", start, graph, values)
     kernels = {label: design.kernel(graph, values, label=label) for label, design in listed.items()}
-    parts = _Parts(progress, total=2 + 4 * len(kernels))
+    parts = _Parts(progress, total=1 + 3 * len(kernels) + (0 if problem is None else 1 + len(kernels)))
     with deadline.within(budget):
         with deadline.within(budget / 2):
             held, unjudged = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or ([], 0)
@@ -160,12 +163,8 @@ def diagnose(
             parts.left_out[f"{unjudged} of the sets that may be traps"] = "no time left"
         nodes = np.array(held[0].nodes if held else [int(values.argmax())])
         forecasts = {label: _forecast(listed[label], kernel, nodes, parts) for label, kernel in kernels.items()}
-        goal, races = _races(data, kernels, first, equal, parts)
-    for label, raced in races.items():
-        if raced is not None:
-            parts.left_out.pop(f"updates of {label}", None)  # omitted for one draw of the data, but not for another
-            # The importance of stand-in data is divided by a unit, which makes steps longer.
-            forecasts[label] = replace(forecasts[label], race=replace(raced, step=raced.step / data.unit))
+        goal, races = (None, {}) if problem is None else _races(problem, kernels, first, equal, parts)
+    forecasts |= {label: replace(forecasts[label], race=raced) for label, raced in races.items()}
     return Diagnosis(
         graph=graph,
         importance=values,
@@ -175,7 +174,7 @@ def diagnose(
         stays=sojourn_times(kernels[IMPORTANCE]),
         forecasts=forecasts,
         start=_start_in_words(start, first, graph, values),
-        exact=isinstance(importance, LeastSquares),
+        exact=problem is not None,
         goal=goal,
         budget=budget,
         left_out=parts.left_out,
@@ -249,96 +248,34 @@ def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> 
 
 
 def _races(
-    data: _Data, kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
+    problem: LeastSquares, kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
 ) -> tuple[Goal | None, dict[str, Race | None]]:
-    """The goal, and the race of each design, on the draw of the data with the median ratio of the two walks."""
-    if not data.problems:
+    """The goal, and the race of each design; none of a problem whose race would take more than about a minute."""
+    numbers = problem.n * (problem.dim + 1) * (problem.dim + 2) // 2
+    if problem.n > MOST_NODES or numbers > MOST_NUMBERS:
         most = f"{MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion"
-        parts.left_out["updates"] = f"they are predicted up to {most}, here {first.size:,} and {data.numbers:,}"
-    found = [parts.compute("the goal", partial(_goal, problem, kernels, equal)) for problem in data.problems]
-    draws = [(problem, goal) for problem, goal in zip(data.problems, found, strict=True) if goal is not None]
-    if not draws:
+        parts.left_out["updates"] = f"they are predicted up to {most}, here {problem.n:,} and {numbers:,}"
+        return None, {}
+    goal = parts.compute("the goal", partial(_goal, problem, kernels, equal))
+    if goal is None:
         return None, {}
 
-    def run(entries: Sequence[tuple[str, tuple[LeastSquares, Goal]]]) -> list[Race | None]:
-        """Two races at a time: compiled loops and linear algebra release the interpreter."""
-        with ThreadPoolExecutor(2) as pool:
-            waiting = []
-            for label, (problem, goal) in entries:
-                raced = partial(_race, problem, kernels[label], goal, first)
-                # A thread starts without the limits that are set here, so they are copied.
-                waiting.append(pool.submit(copy_context().run, parts.compute, f"updates of {label}", raced))
-            return [one.result() for one in waiting]
+    def run(label: str, goal: Goal) -> Race | None:
+        return parts.compute(f"updates of {label}", partial(_race, problem, kernels[label], goal, first))
 
-    uniform = run([(UNIFORM, draw) for draw in draws])
-    for place, ((problem, goal), one) in enumerate(zip(draws, uniform, strict=True)):
-        if one is not None:
-            draws[place] = problem, replace(goal, most=min(MOST_UPDATES, PATIENCE * max(one.updates, 10.0)))
-    races: dict[str, Race | None] = {}
-    middle = 0
-    if len(draws) > 1:
-        importance = run([(IMPORTANCE, draw) for draw in draws])
-        ratios = [_ratio(one, other, goal) for one, other, (_, goal) in zip(importance, uniform, draws, strict=True)]
-        middle = int(np.argsort(ratios, kind="stable")[int(np.isfinite(ratios).sum()) // 2])  # unknown ones are last
-        races[IMPORTANCE] = importance[middle]
-    races[UNIFORM] = uniform[middle]
-    rest = [label for label in kernels if label not in races]
-    races.update(zip(rest, run([(label, draws[middle]) for label in rest]), strict=True))
-    return draws[middle][1], races
+    uniform = run(UNIFORM, goal)
+    if uniform is not None:
+        goal = replace(goal, most=min(MOST_UPDATES, PATIENCE * max(uniform.updates, 10.0)))
+    # Two at a time: compiled loops and linear algebra release the interpreter. A thread starts without the limits that
+    # are set here, so they are copied.
+    with ThreadPoolExecutor(2) as pool:
+        rest = {label: pool.submit(copy_context().run, run, label, goal) for label in kernels if label != UNIFORM}
+    return goal, {UNIFORM: uniform, **{label: one.result() for label, one in rest.items()}}
 
 
 def _race(problem: LeastSquares, kernel: Kernel, goal: Goal, first: Floats) -> Race:
     """The race of one design; one that changes with time is evaluated at its first step."""
     return race(problem, kernel.at(0), settle=goal.settle, reach=goal.reach, start=first, most=int(goal.most))
-
-
-def _ratio(importance: Race | None, uniform: Race | None, goal: Goal) -> float:
-    """Updates of the importance walk over those of the uniform walk, as far as both were followed; NaN if unknown."""
-    if importance is None or uniform is None:
-        return float("nan")
-    return min(importance.updates, goal.most) / max(min(uniform.updates, MOST_UPDATES), 1.0)
-
-
-def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> LeastSquares:
-    """Data with the given importance: random directions, one optimum, and noise that makes it 1 % of the first loss."""
-    n = importance.size
-    rows = rng.generator(draw, _DIRECTIONS).standard_normal((n, samples, dim))
-    largest = np.linalg.eigvalsh(np.einsum("vsi,vsj->vij", rows, rows) / samples)[:, -1]
-    features = (rows * np.sqrt(importance / largest)[:, None, None]).reshape(n * samples, dim)
-    truth = rng.generator(draw, _TRUTH).standard_normal(dim)
-    scores = features @ truth
-    noise = rng.generator(draw, _NOISE).standard_normal(n * samples) * np.sqrt(np.mean(scores**2) / 100.0)
-    return LeastSquares(features, scores + noise, np.repeat(np.arange(n), samples))
-
-
-class _Data(NamedTuple):
-    """What is diagnosed: the importance, and the data to race on, or none if that takes too long."""
-
-    importance: Floats
-    problems: list[LeastSquares]
-    numbers: int  # in the state of the recursion
-    unit: float = 1.0  # the importance that counts as 1 in these data
-
-
-def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> _Data:
-    """The data themselves if they are least squares, otherwise data that stand in for them."""
-    dim, samples = (check.whole("diagnose", name, value, 1) for name, value in (("dim", dim), ("samples", samples)))
-    given = importance.smoothness if isinstance(importance, Objective) else importance
-    values = check_importance("diagnose", given, graph)
-    if isinstance(importance, LeastSquares):
-        levels(importance)  # raises if there is nothing to learn
-        dim = importance.dim
-    elif isinstance(importance, Objective):
-        dim, samples = min(importance.dim, dim), round(np.mean([importance.samples(v) for v in range(graph.n)]))
-    numbers = graph.n * (dim + 1) * (dim + 2) // 2
-    if graph.n > MOST_NODES or numbers > MOST_NUMBERS:  # the race would take more than about a minute
-        return _Data(values, [], numbers)
-    if isinstance(importance, LeastSquares):
-        return _Data(values, [importance], numbers)
-    check.room("diagnose", "its stand-in data", 24.0 * graph.n * samples * dim, "fewer samples will do")
-    unit = float(values.max())  # data of very large importance would overflow
-    draws = range(DRAWS if numbers <= FEW_NUMBERS else 1)
-    return _Data(values, [stand_in(values / unit, dim, max(1, samples), draw) for draw in draws], numbers, unit)
 
 
 def _forecast(design: Design, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:

@@ -75,7 +75,8 @@ class Diagnosis:
     start
         Where the walk starts, in words.
     exact
-        Whether updates were computed on the given data (True) or on stand-in data with the same importance.
+        Whether the problem is least squares: only then are updates computed, on its data, and a design and a step
+        recommended. Otherwise each `race`, `goal`, `best`, `cheapest` and `rule` are None, and `slower` is not known.
     goal
         The error that steps were chosen for and the error to reach; None if updates were not computed.
     budget

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 UNIFORM, IMPORTANCE = "MH uniform", "MH importance"
 BIASED, GIVEN_UP, UNKNOWN = "biased", "given up", "—"
+#: Above everything else if the problem is not least squares.
+NOT_YOURS = "From the importance, not your loss: traps and messages only."
 #: A total variation this small is a rounding error.
 ON_TARGET = 1e-9
 
@@ -151,10 +153,11 @@ def _sentences(found: "Diagnosis") -> list[str]:
     """The diagnosis, sentence by sentence."""
     values = found.importance
     lines = [
+        "" if found.exact else NOT_YOURS,
         found.conclusion,
         f"{found.graph.name}: {found.graph.n} nodes; importance from {values.min():.3g} to {values.max():.3g}, mean "
         f"{mean(values):.3g}.",
-        f"By the rates of centralized learning, {found.rates}.",
+        f"By the rates of centralized learning, {found.rates}." if found.exact else "",
         _entrapment(found),
         _verdict(found),
         _winners(found),
@@ -218,8 +221,7 @@ def _verdict(found: "Diagnosis") -> str:
     goal = found.goal
     if goal is None or uniform is None or importance is None:
         return ""
-    data = "on these data" if found.exact else "on stand-in data with this importance"
-    where, reached = f"Starting at {found.start}, {data}", goal.in_words(goal.reach)
+    where, reached = f"Starting at {found.start}, on these data", goal.in_words(goal.reach)
     if np.isnan(found.ratio):
         return f"{where}, neither the importance walk nor the uniform walk reaches {reached}."
     if not np.isfinite(importance.updates):

@@ -13,6 +13,8 @@ const MARKERS = [ // one shape per design, so that curves differ in more than th
   "M-4.2 -2.2H4.2V2.2H-4.2Z", // bar
 ];
 const MARKED = 7; // markers per curve
+const FEW = 2 * MARKED; // up to this many points, as of a sweep, all are marked
+const EXPLODED = [10, 1e6]; // times its first value, a curve has exploded; one of few points may grow more
 const FAR = 10; // a line is not shown if all curves are above this multiple of it
 
 function makeChart(figure, chart) {
@@ -100,9 +102,9 @@ function drawChart(parts) {
   drawLines(plot, chart.lines, state, y, frame);
   // Exact and published curves lie on top: they are thin, and the mean is compared with them.
   for (const kind of Object.keys(KINDS)) for (const one of shown) if (one.kind === kind) plot.append(curve(one, state, x, y));
-  for (const one of shown) if (hasMarkers(one)) plot.append(markers(one, state, x, y, frame));
+  const marks = shown.filter(hasMarkers).map((one) => markers(one, state, x, y, frame));
   const cursor = shape("g", { class: "cursor" });
-  picture.append(plot, cursor);
+  picture.append(plot, ...marks, cursor);
   const focused = stage.contains(document.activeElement);
   stage.replaceChildren(picture);
   parts.view = { picture, cursor, shown, x, y, frame, width };
@@ -136,7 +138,7 @@ function vertical(shown, { lines, yLog }, state, frame) {
     const over = one.high ? Math.max(...one.high.filter(usable), most) : most;
     // The lower end of a band may leave the chart, and so may a loss that explodes; a measure on a linear axis may not.
     lows.push(least, state.yLog ? Math.max(under, least / 10) : under);
-    highs.push(yLog ? Math.min(over, Math.max(10 * Math.abs(seen[0]), least)) : over);
+    highs.push(yLog ? Math.min(over, Math.max(EXPLODED[Number(seen.length <= FEW)] * Math.abs(seen[0]), least)) : over);
   }
   const ends = { from: frame.bottom, to: frame.top, log: state.yLog };
   // A line more than a decade below all curves would leave the chart half empty.
@@ -234,25 +236,17 @@ function markerAt(series, across, down) {
   return made;
 }
 
-// Markers at even intervals of the width, shifted from design to design so that they do not cover each other.
+// Markers stand at points that were measured: at those nearest to even intervals of the width, shifted from design to
+// design so that they do not cover each other.
 function markers(series, state, x, y, frame) {
   const group = shape("g", { "data-markers": series.label });
-  const line = points(series, series.y, state, x, y);
+  const known = points(series, series.y, state, x, y).filter((point) => point && point[1] >= frame.top && point[1] <= frame.bottom);
   const gap = (frame.right - frame.left) / MARKED;
-  for (let count = 0; count < MARKED; count++) {
-    const place = frame.left + gap * (count + 0.15 + (0.7 * series.marker) / (MARKERS.length - 1));
-    const height = heightAt(line, place);
-    if (height > frame.top && height < frame.bottom) group.append(markerAt(series, place.toFixed(1), height.toFixed(1)));
-  }
+  const shift = 0.15 + (0.7 * series.marker) / (MARKERS.length - 1);
+  const near = (_, count) => known[nearest(known.map((point) => point[0]), frame.left + gap * (count + shift))];
+  const marked = known.length > FEW ? new Set(Array.from({ length: MARKED }, near)) : known;
+  for (const [across, down] of marked) group.append(markerAt(series, across.toFixed(1), down.toFixed(1)));
   return group;
-}
-
-// The height of a drawn line at a place; NaN where it is interrupted and beyond its ends.
-function heightAt(line, place) {
-  const after = line.findIndex((point, number) => number && point && line[number - 1] && line[number - 1][0] <= place && place <= point[0]);
-  if (after < 0) return NaN;
-  const [[left, start], [right, end]] = [line[after - 1], line[after]];
-  return start + ((end - start) * (place - left)) / (right - left || 1);
 }
 
 function band(series, state, x, y) {
