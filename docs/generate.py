@@ -105,7 +105,8 @@ def _claims(verdicts: list[dict[str, str]]) -> str:
     columns = [name for name in COLUMNS if any(name in verdict for verdict in verdicts)]
     rows, quote = [], ""
     for verdict in verdicts:
-        shown = {**verdict, "outcome": MARKS[verdict["outcome"]]}
+        outcome = ", ".join(filter(None, (MARKS[verdict["outcome"]], verdict.get("terms"))))
+        shown = {**verdict, "outcome": outcome}
         if verdict.get("quote", "") == quote != "":
             shown["quote"] = "″"
         quote = verdict.get("quote", "")
@@ -142,7 +143,7 @@ def take(runs: Path) -> None:
             values = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
             parts = {name: values[name] for name in ("verdicts", "fit") if name in values}
             found.setdefault(variant, {})[key] = {
-                name: [{column: one[column] for column in COLUMNS if one[column]} for one in part]
+                name: [{column: one[column] for column in (*COLUMNS, "terms") if one[column]} for one in part]
                 for name, part in parts.items()
             }
             for name in FIGURES:

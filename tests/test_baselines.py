@@ -135,6 +135,28 @@ def test_centralized_and_minibatch_sgd(sampling):
         assert int(record.data.messages[0, -1]) == moved + (batch * ROUNDS if tokens > 1 else 0)
 
 
+@pytest.mark.parametrize("local_steps", [1, 3])
+def test_fedavg_with_a_share_of_the_nodes(local_steps):
+    """Along the nodes that were drawn: local steps of each from the common model, then the mean of their models."""
+    graph, step = GRAPHS["ring"], 0.01
+    problem, fraction = problem_on(graph), 0.25
+    method = baselines.fedavg(step, local_steps, fraction=fraction)
+    tokens = round(fraction * graph.n)
+    record = method.learn(problem, graph, steps=ROUNDS, paths=tokens)
+    assert record.data.path.shape == (tokens, ROUNDS + 1)
+    x = np.zeros(3)
+    for nodes in record.data.path.values.T[:-1]:
+        a, y = problem.features[nodes], problem.targets[nodes]
+        own = np.tile(x, (tokens, 1))
+        for _ in range(local_steps):
+            own = own - step * a * ((a * own).sum(axis=1) - y)[:, None]
+        x = own.mean(axis=0)
+    np.testing.assert_allclose(record.data.final.values[0], x, rtol=1e-12, atol=1e-12)
+    moved = np.count_nonzero(np.diff(record.data.path.values, axis=1))
+    assert int(record.data.messages[0, -1]) == moved + tokens * ROUNDS
+    assert int(record.data.updates[-1]) == tokens * local_steps * ROUNDS
+
+
 def test_several_walks_with_and_without_meetings():
     graph, step = GRAPHS["Watts–Strogatz"], 0.02
     problem = problem_on(graph)
@@ -176,3 +198,9 @@ def test_a_method_says_what_it_is_not():
     with pytest.raises(fw.FreewalkError, match="Method: design"):
         baselines.Method("mine", fw.SGD(0.1), fw.SGD(0.1))
     assert baselines.fedavg(0.1).with_step(0.2).rule == fw.SGD(0.2, local_steps=10)
+    for fraction in (0, 1.5, -0.1, "half", True):
+        with pytest.raises(fw.FreewalkError, match="fedavg: fraction"):
+            baselines.fedavg(0.1, fraction=fraction)
+    for tokens in (0.0, 1.5, -0.1, "node", True):
+        with pytest.raises(fw.FreewalkError, match="Method: tokens"):
+            baselines.Method("mine", fw.designs.SimpleWalk(), fw.SGD(0.1), tokens)

@@ -14,6 +14,8 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,19 +60,31 @@ METHODS = [
     fw.baselines.multi_walk_sgd(0.01, tokens=8, meet=True),
     fw.baselines.decentralized_sgd(0.01),
     fw.baselines.gradient_tracking(0.01),
-    fw.baselines.fedavg(0.01, local_steps=10),
     fw.baselines.centralized_sgd(0.01, "uniform"),
     fw.baselines.centralized_sgd(0.01, "importance"),
 ]
-LABELS = [method.label for method in METHODS]
-ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, FEDAVG, CENTRAL, _ = LABELS
-BY_SERVER = LABELS[-3:]
+ROUNDS = [
+    replace(fw.baselines.fedavg(0.01, steps, fraction=share), label=f"{steps} local, {share:.0%} of the nodes")
+    for steps in (1, 2, 5, 10, 20)
+    for share in (1.0, 0.1, 0.02)
+]
+BATCHES = [
+    replace(fw.baselines.minibatch_sgd(0.01, batch, sampling), label=f"{batch} nodes, {sampling}")
+    for batch in (2, 4, 8, 16, 32)
+    for sampling in ("uniform", "importance")
+]
+#: Methods with more parameters than the step: of all of them, the one that needs least of something.
+FEDAVG, HASTY, MINIBATCH = "FedAvg, fewest messages", "FedAvg, fewest rounds", "minibatch SGD, fewest messages"
+CHOICES = {FEDAVG: ("messages", ROUNDS), HASTY: ("rounds", ROUNDS), MINIBATCH: ("messages", BATCHES)}
+LABELS = [*(method.label for method in METHODS), *CHOICES]
+ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, CENTRAL, *_ = LABELS
+BY_SERVER = LABELS[-5:]
 CONTROL = HERE / "control.json"
 CONTROL_LABELS = (ONE, EIGHT, GOSSIP, TRACKING)
 OWN = HERE / "own.json"
 NEARER = HERE / "goals.json"
 NEARER_GOALS = (2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01)
-NEARER_LABELS = (ONE, MHLJ, SAG, EIGHT, GOSSIP, TRACKING, FEDAVG)
+NEARER_LABELS = (ONE, MHLJ, SAG, EIGHT, GOSSIP, TRACKING, FEDAVG, MINIBATCH)
 
 
 class Setting(NamedTuple):
@@ -128,23 +142,48 @@ def measure(setting: Setting, again: bool) -> None:
     head |= {"version": fw.__version__, **setting._asdict(), **setting.options, "optimum": best, "first": first}
     head |= {"edges": graph.edges, "alone": alone(problem) / best}
     head |= {"server distance": server_distance(graph, np.full(graph.n, 1 / graph.n))}
-    for method in METHODS:
-        if method.label in rows:
+    for label in LABELS:
+        if label in rows:
             continue
         began = time.perf_counter()
-        found = fw.compare(problem, graph, [method], budget=BUDGET, **setting.options)
-        row = found.as_dict()["rows"][0]
-        if method.label in BY_SERVER:
+        method, row = best_of(setting, label)
+        if label in BY_SERVER:
             row["hops"] = server_distance(graph, method.kernel(graph, problem).target)
-        if row["how"] in ("exact", "search"):
+        if row["how"] in ("exact", "search") and label not in CHOICES:
             row["settling"] = at_settling_step(setting, method)
         row["seconds"] = round(time.perf_counter() - began, 1)
-        rows[method.label] = row
+        rows[label] = row
         lines = ",\n  ".join(json.dumps(rows[label], ensure_ascii=False) for label in LABELS if label in rows)
         words = json.dumps(head, ensure_ascii=False)[1:-1]
         setting.file.write_text(f'{{{words}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
         reached = row["to_goal"]["messages"]
-        print(*setting, "·", method.label, reached and reached["value"], row["final"], row["seconds"], flush=True)
+        print(*setting, "·", label, reached and reached["value"], row["final"], row["seconds"], flush=True)
+
+
+def best_of(setting: Setting, label: str, **other: Any) -> tuple[Method, dict[str, Any]]:
+    """A method by its label, and what it needs; of those to choose from, the best one, with the counts of all."""
+    options = setting.options | other
+    if label not in CHOICES:
+        method = next(one for one in METHODS if one.label == label)
+        return method, found_by(setting.problem, setting.network, method, **options)
+    axis, methods = CHOICES[label]
+    # A server reaches every node of any graph, and draws where it begins.
+    all_alike = setting._replace(graph="ring"), tuple((options | {"start": None}).items())
+    rows = {method: served(*all_alike, method) for method in methods}
+    best = min(rows, key=lambda method: count(rows[method], axis))
+    tried = {method.label: rows[method]["to_goal"][axis] and rows[method]["to_goal"][axis]["value"] for method in rows}
+    return best, {**rows[best], "label": label, "chosen": best.label, "tried": tried}
+
+
+@cache
+def served(setting: Setting, options: tuple[tuple[str, Any], ...], method: Method) -> dict[str, Any]:
+    return found_by(setting.problem, setting.network, method, **dict(options))
+
+
+def found_by(problem: fw.Objective, graph: fw.Graph, method: Method, **options: Any) -> dict[str, Any]:
+    """What a method needs to reach the goal, with the step that is best for it."""
+    found = fw.compare(problem, graph, [method], budget=BUDGET, **options)
+    return {**found.as_dict()["rows"][0], "optimum": found.optimum}
 
 
 def alone(problem: fw.objectives.LeastSquares) -> float:
@@ -178,20 +217,18 @@ def at_settling_step(setting: Setting, method: Method) -> dict[str, float | None
 def measure_goals(again: bool) -> None:
     """The same with goals closer to the optimum, on graphs of 100 nodes with alike data."""
     kept = {} if again or not NEARER.is_file() else json.loads(NEARER.read_text("utf-8"))
-    rows = {(row["graph"], row["goal"], row["label"]): row for row in kept.get("rows", [])}
+    kept_rows = [row for row in kept.get("rows", []) if row["label"] in NEARER_LABELS]
+    rows = {(row["graph"], row["goal"], row["label"]): row for row in kept_rows}
     head = {"command": "python docs/images/comparison.py --goals", "version": fw.__version__, "data": "alike", "n": 100}
     head |= {"walks": WALKS, "seed": 1, "most": MOST, "start": 0}
     for graph in ("ring", "grid"):
         setting = Setting("alike", 100, graph)
-        problem, network = setting.problem, setting.network
         for goal in NEARER_GOALS:
-            for method in METHODS:
-                key = graph, goal, method.label
-                if method.label not in NEARER_LABELS or key in rows:
+            for label in NEARER_LABELS:
+                key = graph, goal, label
+                if key in rows:
                     continue
-                options = setting.options | {"goal": goal}
-                found = fw.compare(problem, network, [method], budget=BUDGET, **options)
-                rows[key] = {"graph": graph, "goal": goal, "optimum": found.optimum, **found.as_dict()["rows"][0]}
+                rows[key] = {"graph": graph, "goal": goal, **best_of(setting, label, goal=goal)[1]}
                 lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows.values())
                 words = json.dumps(head, ensure_ascii=False)[1:-1]
                 NEARER.write_text(f'{{{words}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
@@ -207,13 +244,16 @@ def measure_control(again: bool) -> None:
     for n in SIZES:
         for graph in GRAPHS:
             setting = Setting("alike", n, graph)
-            for method in METHODS:
-                key = n, graph, method.label
-                if method.label not in CONTROL_LABELS or key in rows:
+            for label in CONTROL_LABELS:
+                key = n, graph, label
+                if key in rows:
                     continue
-                options = setting.options | {"goal": goal, "start": n // 4}
-                found = fw.compare(setting.problem, setting.network, [method], budget=BUDGET, **options)
-                rows[key] = {"n": n, "graph": graph, "goal": goal, **found.as_dict()["rows"][0]}
+                rows[key] = {
+                    "n": n,
+                    "graph": graph,
+                    "goal": goal,
+                    **best_of(setting, label, goal=goal, start=n // 4)[1],
+                }
                 lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows.values())
                 words = json.dumps(head, ensure_ascii=False)[1:-1]
                 CONTROL.write_text(f'{{{words}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
@@ -306,7 +346,7 @@ def routed(row: dict[str, Any]) -> float:
 
     A message of centralized SGD goes from one drawn node to the next and passes through the server.
     """
-    return count(row, "messages") * row["hops"] * (1 if row["label"] == FEDAVG else 2)
+    return count(row, "messages") * row["hops"] * (1 if row["label"] in CHOICES else 2)
 
 
 def table(head: list[str], body: list[list[str]]) -> str:
@@ -340,7 +380,7 @@ def methods_table(found: Found) -> str:
     """Bytes per message and updates per round, which are the same for all data and graphs of one size."""
     by_size = [by_label(next(kept for one, kept in found.items() if one.n == n)) for n in SIZES]
     body = []
-    for label in LABELS:
+    for label in (one for one in LABELS if one not in CHOICES):
         in_all = [rows[label]["in_all"] for rows in by_size]
         per_round = [f"{each['updates'] / each['rounds']:,.0f}" for each in in_all]
         body.append([label, f"{in_all[0]['bytes'] / in_all[0]['messages']:.0f}", *per_round])
@@ -371,9 +411,11 @@ def servers_table(found: Found) -> str:
         for label in BY_SERVER:
             (rows, best), *_ = shown
             counts = [cell(rows[label], axis, best) for axis in ("messages", "rounds")]
-            body.append([data, str(n), label, *counts, *(size(routed(rows[label])) for rows, _ in shown)])
+            chosen = rows[label].get("chosen", "—")
+            body.append([data, str(n), label, chosen, *counts, *(size(routed(rows[label])) for rows, _ in shown)])
     return table(
-        ["data", "n", "method", "messages", "rounds", *(f"messages routed: {graph}" for graph in GRAPHS)], body
+        ["data", "n", "method", "chosen", "messages", "rounds", *(f"messages routed: {graph}" for graph in GRAPHS)],
+        body,
     )
 
 
@@ -393,6 +435,8 @@ def costs(kept: dict[str, Any]) -> dict[str, float]:
         "rounds: one walk / gossip": rounds / gossip_of(rows, "rounds"),
         "messages: FedAvg / one walk": count(rows[FEDAVG], "messages") / messages,
         "messages, routed: FedAvg / one walk": routed(rows[FEDAVG]) / messages,
+        "messages: minibatch / one walk": count(rows[MINIBATCH], "messages") / messages,
+        "messages, routed: minibatch / one walk": routed(rows[MINIBATCH]) / messages,
         "messages: 8 walks / one walk": count(eight, "messages") / messages,
         "rounds: one walk / 8 walks": rounds / count(eight, "rounds"),
         "messages: gossip / 8 walks": gossip_of(rows, "messages") / count(eight, "messages"),
@@ -412,7 +456,7 @@ def causes(kept: dict[str, Any]) -> dict[str, float]:
         "updates: uniform walk / centralized": count(one, "updates") / count(central, "updates"),
         "rounds: decentralized SGD / gradient tracking": count(rows[GOSSIP], "rounds")
         / count(rows[TRACKING], "rounds"),
-        "rounds: gossip / FedAvg": gossip_of(rows, "rounds") / count(rows[FEDAVG], "rounds"),
+        "rounds: gossip / FedAvg": gossip_of(rows, "rounds") / count(rows[HASTY], "rounds"),
     }
 
 
@@ -547,8 +591,8 @@ def goals_table(rows: Rows) -> str:
     return table(["graph", "goal", *(f"{label}: messages" for label in NEARER_LABELS)], body)
 
 
-MARKS = ("o", "s", "^", "D", "o", "s", "P", "X", "v", "*", "*")
-SHADES = (0, 1, 2, 3, 5, 5, 4, 4, 6, 6, 6)
+MARKS = ("o", "s", "^", "D", "o", "s", "P", "X", "*", "*", "v", "v", "p")
+SHADES = (0, 1, 2, 3, 5, 5, 4, 4, 6, 6, 6, 6, 6)
 
 
 def draw_counts(found: Found, n: int) -> None:
@@ -557,7 +601,7 @@ def draw_counts(found: Found, n: int) -> None:
     for (data, graph), axes in zip(((data, graph) for data in DATA for graph in GRAPHS), panels.flat):
         rows = by_label(found[Setting(data, n, graph)])
         for label, mark, shade in zip(LABELS, MARKS, SHADES):
-            hollow = label in (MEETING, CENTRAL)
+            hollow = label in (MEETING, CENTRAL, HASTY)
             style = {"markersize": 8 if mark == "*" else 6, "color": COLOURS[shade], "linestyle": "none"}
             style |= {"markerfacecolor": "none"} if hollow else {}
             here = count(rows[label], "messages"), count(rows[label], "rounds")

@@ -85,8 +85,8 @@ def gradient_tracking(step: float | Schedule, matrix: Any = None) -> Method:
     return Method("gradient tracking", Stay(), GradientTracking(step), "nodes", Gossip(matrix))
 
 
-def fedavg(step: float | Schedule, local_steps: int = 10, sampled: bool = False) -> Method:
-    """FedAvg, or local SGD: all nodes take local steps, then a server averages; one such round is one step.
+def fedavg(step: float | Schedule, local_steps: int = 10, sampled: bool = False, fraction: float = 1.0) -> Method:
+    """FedAvg, or local SGD: nodes take local steps, then a server averages their models; one such round is one step.
 
     Parameters
     ----------
@@ -96,13 +96,22 @@ def fedavg(step: float | Schedule, local_steps: int = 10, sampled: bool = False)
         The number of local steps of each node per round.
     sampled
         Compute each gradient from one random local sample.
+    fraction
+        The share of the nodes that take part in a round: with 1 all of them, otherwise as many as that share, each
+        drawn by the server uniformly and independently (so that it may draw a node twice).
 
     Examples
     --------
     >>> fedavg(0.01, local_steps=5).exchange
     Average(every=1)
+    >>> fedavg(0.01, fraction=0.1).tokens
+    0.1
     """
-    return Method("FedAvg", Stay(), SGD(step, local_steps=local_steps, sampled=sampled), "nodes", Average())
+    rule = SGD(step, local_steps=local_steps, sampled=sampled)
+    share = _check.probability("fedavg", "fraction", fraction, positive=True)
+    if share == 1:
+        return Method("FedAvg", Stay(), rule, "nodes", Average())
+    return Method(f"FedAvg ({share:g} of the nodes)", Centralized(), rule, share, Average(down=False))
 
 
 def minibatch_sgd(step: float | Schedule, batch: int = 8, sampling: str = "uniform", sampled: bool = False) -> Method:

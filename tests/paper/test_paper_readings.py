@@ -109,6 +109,10 @@ def test_the_drawing_of_the_five_ring_is_that_of_51():
     assert drawn == pytest.approx([50 / 51, 1 / 102, 0, 0, 1 / 102], abs=1e-15)
     stated = dense(Metropolis(power=1).kernel(FIVE, IMPORTANCE))[0]
     assert stated == pytest.approx([99 / 100, 1 / 200, 0, 0, 1 / 200], abs=1e-15)
+    around = np.array(
+        [IMPORTANCE[node] for node in (0, 1, 4)]
+    )  # the other reading: shares among node 1 and its neighbours
+    assert around / around.sum() == pytest.approx([50 / 51, 1 / 102, 1 / 102], abs=1e-15)
 
 
 # Rows 5 to 8: losses and weights. Small problems on the plain runtime.
@@ -489,7 +493,7 @@ def pulls_at_the_optimum(problem, kernel):
 
 
 def test_a_total_variation_counts_twice():
-    """‖E_π[G] − E_ν[G]‖ ≤ 2 TV max‖G‖, with equality in the smallest example; the proof has no 2."""
+    """‖E_π[G] − E_ν[G]‖ ≤ 2 TV max‖G‖ with the ½ in TV, with equality in the smallest example; the proof has no 2."""
     target, law, pulls = np.array([0.5, 0.5]), np.array([1.0, 0.0]), np.array([[3.0], [-3.0]])
     variation = np.abs(target - law).sum() / 2
     gap = np.sum((target @ pulls - law @ pulls) ** 2)

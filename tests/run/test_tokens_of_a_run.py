@@ -159,7 +159,7 @@ def test_records_of_different_tokens_side_by_side():
     ("changes", "message"),
     [
         ({"tokens": 0}, "tokens = 0, expected"),
-        ({"tokens": "node"}, "tokens = 'node', expected a whole number >= 1, or \"nodes\""),
+        ({"tokens": "node"}, "tokens = 'node', expected a whole number >= 1, a share .*, or \"nodes\""),
         ({"tokens": 2.5}, "tokens = 2.5"),
         ({"tokens": 1, "exchange": Meet()}, "Meet: there is one token, expected at least two"),
         ({"exchange": Meet}, "exchange = .*expected an exchange such as"),

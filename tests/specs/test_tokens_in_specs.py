@@ -114,7 +114,10 @@ def test_a_method_may_take_a_design_and_a_label() -> None:
 @pytest.mark.parametrize(
     ("walks", "message"),
     [
-        (MEETING.replace("= 3", "= 0"), r"'meeting': tokens = 0, expected a whole number >= 1, or \"nodes\""),
+        (
+            MEETING.replace("= 3", "= 0"),
+            r"'meeting': tokens = 0, expected a whole number >= 1, a share of the nodes such as 0.1, or \"nodes\"",
+        ),
         (MEETING.replace("= 3", '= "all"'), r"'meeting': tokens = 'all', expected a whole number"),
         (MEETING.replace("tokens = 3", ""), r"'meeting': Meet: there is one token, expected at least two"),
         (MEETING.replace("Meet", "Met"), r"exchange has no kind 'Met'; did you mean 'Meet'\?"),
@@ -184,6 +187,6 @@ def test_an_exchange_of_ones_own(tmp_path) -> None:
 def test_exchanges_and_methods_are_listed() -> None:
     shown = CliRunner().invoke(cli.app, ["list"]).stdout
     assert "  Gossip(matrix=None, every=1)\n" in shown
-    assert "  fedavg(step, local_steps=10, sampled=False)\n" in shown
+    assert "  fedavg(step, local_steps=10, sampled=False, fraction=1.0)\n" in shown
     assert "in place of design, rule, tokens and exchange" in shown
     assert "The number of local steps of each node per round." in CliRunner().invoke(cli.app, ["list", "method"]).stdout

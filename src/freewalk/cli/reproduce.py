@@ -111,7 +111,8 @@ def _table(outcome: "StudyOutcome") -> "Table":
         claim = Text(verdict.claim)
         if verdict.comment:
             claim.append(f"\n→ {verdict.comment}", style="dim")
-        table.add_row(claim, Text(word, style=style), *(Text(getattr(verdict, name)) for name in shown))
+        judged = Text.assemble((word, style), verdict.terms and f"\n{verdict.terms}")
+        table.add_row(claim, judged, *(Text(getattr(verdict, name)) for name in shown))
     return table
 
 

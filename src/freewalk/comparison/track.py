@@ -11,6 +11,7 @@ import numpy as np
 
 from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph
+from freewalk.jobs import arguments
 from freewalk.linear.arrays import Floats
 from freewalk.objectives import Objective
 from freewalk.report.measures import crossings, mean_and_band, values_of
@@ -57,7 +58,7 @@ class Contestant:
     @property
     def tokens(self) -> int:
         """The number of tokens per walk."""
-        return self.track.graph.n if isinstance(self.method.tokens, str) else self.method.tokens
+        return arguments.tokens("compare", self.method.tokens, self.track.graph.n)
 
     @property
     def updates_per_round(self) -> int:

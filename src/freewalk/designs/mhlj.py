@@ -60,7 +60,8 @@ class MHLJ(LevyJumps):
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024.
+    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024. Journal version: Liu,
+    Dwyer, El Rouayheb, *Decentralized learning via random walk with jumps*, arXiv 2604.12260, 2026.
 
     Examples
     --------

@@ -302,6 +302,18 @@ def models(
     return rounded
 
 
+def tokens(who: str, value: float | str, n: int) -> int:
+    """How many tokens a walk has on n nodes: so many, one on each node, or one for a share of them."""
+    if isinstance(value, str) and value == "nodes":
+        return n
+    if isinstance(value, float) and 0 < value < 1:
+        return max(1, round(value * n))
+    if isinstance(value, (str, float)):
+        expected = 'a whole number >= 1, a share of the nodes such as 0.1, or "nodes": one on each node'
+        raise check.fail(who, "tokens", value, expected)
+    return check.whole(who, "tokens", value, 1, remedy='"nodes" is one on each node')
+
+
 def start(
     value: str | ArrayLike | None, seed_: int, walks: int, graph: Graph, importance: ArrayLike, tokens: int | str = 1
 ) -> NDArray[np.int32]:

@@ -36,7 +36,7 @@ def prepare(
     *,
     steps: int,
     exchange: Exchange | None = None,
-    tokens: int | str = 1,
+    tokens: float | str = 1,
     seed: int = 0,
     precision: str | None = None,
 ) -> Job:
@@ -58,11 +58,7 @@ def prepare(
         if phase.rule is not None:
             owner, remedy = type(phase.rule).__name__, "give one number for each of the steps"
             _check.floats(owner, "rates()", phase.rule.rates(grid), grid.shape, low=0.0, remedy=remedy)
-    if isinstance(tokens, str):
-        if tokens != "nodes":
-            raise _check.fail("run", "tokens", tokens, 'a whole number >= 1, or "nodes": one on each node')
-        tokens = phases[0].kernel.graph.n
-    count = _check.whole("run", "tokens", tokens, 1, remedy='"nodes" is one on each node')
+    count = arguments.tokens("run", tokens, phases[0].kernel.graph.n)
     if precision is None:
         precision = "float64" if objective is None else objective.precision
     _check.choice(who, "precision", precision, PRECISIONS)
@@ -86,7 +82,7 @@ def place(
     walks: int,
     every: int,
     start: str | ArrayLike | None,
-    tokens: int | str,
+    tokens: float | str,
     paths: int | Sequence[int] = 0,
 ) -> Start:
     """Where the tokens of a job start, if there is enough memory for all of them; `tokens` as in `prepare`."""
@@ -99,7 +95,8 @@ def place(
     importance = job.kernel.target
     if isinstance(start, str) and start == "heaviest" and job.objective is not None:
         importance = job.objective.smoothness  # not computed otherwise, since it may take long
-    nodes = arguments.start(start, job.seed, walks, job.kernel.graph, importance, tokens)
+    own = tokens if isinstance(tokens, str) else job.tokens
+    nodes = arguments.start(start, job.seed, walks, job.kernel.graph, importance, own)
     return Start(nodes, path_of, steps, every)
 
 

@@ -105,6 +105,8 @@ class Claim:
         The sentence of the paper that it tests; "" if the statement is ours.
     why
         Why it does not hold everywhere, by variant.
+    terms
+        On what the verdict depends besides the numbers.
     """
 
     text: str
@@ -115,15 +117,17 @@ class Claim:
     printed: Callable[[Evidence], str] = field(default=lambda _: "")
     quote: str = ""
     why: Mapping[Variant, str] = field(default_factory=dict)
+    terms: str = ""
 
     def judge(self, evidence: Evidence, share: ClaimShare | None = None) -> Verdict:
         """The verdict: by the share of settings in which the claim holds if it is known, or else by the run shown."""
         why, printed = self.why.get(evidence.variant, ""), self.printed(evidence)
-        return verdict(self.text, self.measure(evidence), share, self.unit, why, quote=self.quote, published=printed)
+        notes = {"quote": self.quote, "published": printed, "terms": self.terms}
+        return verdict(self.text, self.measure(evidence), share, self.unit, why, **notes)
 
 
 def verdict(
-    text: str, found: Finding, share: ClaimShare | None = None, unit: str = "×", why: str = "", **quoted: str
+    text: str, found: Finding, share: ClaimShare | None = None, unit: str = "×", why: str = "", **notes: str
 ) -> Verdict:
     """The verdict on a claim, by the share of settings in which it holds if that is known, else by what was found."""
     if share is None:
@@ -132,7 +136,7 @@ def verdict(
         number = found.reason if found.holds is None else f"{'holds' if found.holds else 'fails'}: {found.number}"
         outcome, untested, words = share.outcome, "", share.words(unit).strip()
     comment = {"pass": "", "not testable": untested}.get(outcome, why)
-    return Verdict(text, outcome, number, comment, share=words, **quoted)
+    return Verdict(text, outcome, number, comment, share=words, **notes)
 
 
 def by_name(*functions: Callable[..., Made]) -> dict[str, Callable[..., Made]]:
@@ -146,9 +150,9 @@ def judged(
     """The verdicts on the claims of a study without learning curves; `words` fill the gaps in their texts."""
     verdicts = []
     for claim in study_table(key)["claim"]:
-        text, measure, quote, why = (claim.pop(name, "") for name in ("text", "measure", "quote", "why"))
-        found = measures[measure](data, **claim)
-        verdicts.append(verdict(text.format(**words), found, quote=quote, why=why.format(**words)))
+        text, measure, why, *notes = (claim.pop(name, "") for name in ("text", "measure", "why", "quote", "terms"))
+        found, (quote, terms) = measures[measure](data, **claim), notes
+        verdicts.append(verdict(text.format(**words), found, why=why.format(**words), quote=quote, terms=terms))
     return verdicts
 
 

@@ -17,6 +17,8 @@ from freewalk.report.summary import in_digits
 
 Ints = NDArray[np.int64]
 
+#: Said with every verdict that follows from these limits, which the paper does not state.
+TERMS = "by our definition"
 _SEVERAL = 4  # from this many sets, computing the times between all pairs of nodes pays
 
 
@@ -65,7 +67,7 @@ def entrapped(label: str, uniform: str, holds: bool = True, **notes: Any) -> Cla
         value = min(found.factor / FACTOR, found.lost / kernel.graph.n)
         return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found), value=value)
 
-    return Claim(text, measure, unit="× the limits", looks_at=(), **notes)
+    return Claim(text, measure, unit="× the limits", looks_at=(), terms=TERMS, **notes)
 
 
 def _connected(graph: Graph, heavy: Ints) -> list[Ints]:

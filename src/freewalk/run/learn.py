@@ -45,7 +45,7 @@ def learn(
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
     problem: Objective | None = None,
-    tokens: int | str = 1,
+    tokens: float | str = 1,
     exchange: Exchange | None = None,
     goal: Mapping[str, float] | None = None,
     checkpoint: str | os.PathLike[str] | Keep | None = None,
@@ -93,9 +93,9 @@ def learn(
     problem
         An alias of `objective`.
     tokens
-        The number of models that travel at the same time within each walk, or "nodes" for one token per node, starting
-        there. Measures are those of their mean model; `consensus` is their mean squared distance from it; counts are
-        summed.
+        The number of models that travel at the same time within each walk: a whole number, a share of the nodes such
+        as 0.1, or "nodes" for one token per node, starting there. Measures are those of their mean model; `consensus`
+        is their mean squared distance from it; counts are summed.
     exchange
         How the tokens of a walk mix after an update, for example `fw.exchanges.Meet()`. None means they do not mix.
     goal
@@ -163,7 +163,7 @@ def walk(
     runtime: str | Runtime | None = None,
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
-    tokens: int | str = 1,
+    tokens: float | str = 1,
     checkpoint: str | os.PathLike[str] | Keep | None = None,
     checkpoint_every: float = 60.0,
 ) -> Record:
@@ -222,15 +222,14 @@ class Method:
     label: str
     design: Design
     rule: Rule
-    tokens: int | str = 1
+    tokens: float | str = 1
     exchange: Exchange | None = None
 
     def __post_init__(self) -> None:
         _check.text("Method", "label", self.label)
         _check.instance("Method", "design", self.design, Design, "a design such as fw.designs.SimpleWalk()")
         _check.instance("Method", "rule", self.rule, Rule, "an update rule such as fw.SGD(step=1e-3)")
-        if self.tokens != "nodes":
-            _check.whole("Method", "tokens", self.tokens, 1, remedy='"nodes" is one on each node')
+        arguments.tokens("Method", self.tokens, 1)
         if self.exchange is not None:
             _check.instance("Method", "exchange", self.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
 

@@ -39,6 +39,7 @@ from freewalk.specs.models import Model
 _as_whole = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
 Whole = Annotated[int, _as_whole]
 Count = Annotated[Whole, Field(ge=1, le=LARGEST)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Part = dict[str, Any]
 
 
@@ -100,8 +101,8 @@ class Walk(SpecTable):
     label: Label | None = Field(None, description="a text of up to 200 letters, without control characters")
     design: Part | None = Field(None, description=_A_DESIGN)
     rule: Part | None = Field(None, description=_A_RULE)
-    tokens: Count | Literal["nodes"] | None = Field(
-        None, description='a whole number >= 1, or "nodes": one on each node'
+    tokens: Count | Share | Literal["nodes"] | None = Field(
+        None, description='a whole number >= 1, a share of the nodes such as 0.1, or "nodes": one on each node'
     )
     exchange: Part | None = Field(None, description=_AN_EXCHANGE)
     method: Part | None = Field(None, description='a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }')

@@ -49,7 +49,7 @@ def exact_curve(
     initial: ArrayLike | None = None,
     progress: Callable[[int, int], None] | None = None,
     *,
-    tokens: int | str = 1,
+    tokens: float | str = 1,
     exchange: Exchange | None = None,
 ) -> xarray.Dataset:
     """Compute the exact expected error of a walk that learns least squares, at every checkpoint.

@@ -34,7 +34,7 @@ SAMPLED = "sampled"  # parked, with gradients of random samples, and averaged
 DRAWN = "drawn"  # at nodes that a server redraws for each update, and averaged
 
 
-def kind_of(who: str, phases: Sequence[Phase], counts: Ints, tokens: int | str, chosen: bool) -> str:
+def kind_of(who: str, phases: Sequence[Phase], counts: Ints, tokens: float | str, chosen: bool) -> str:
     """How the tokens of a run depend on each other; `chosen` says whether each has its own start."""
     parked = all(phase.kernel.is_parked for phase in phases)
     drawn = all(len(phase.kernel.moves) == 1 and phase.kernel.moves[0].law is not None for phase in phases)
@@ -90,7 +90,7 @@ def _draws_samples(rule: Rule | None, counts: Ints) -> bool:
 
 
 def group_of(
-    who: str, quadratic: model.Quadratic, job: Job, tokens: int | str, start: str | ArrayLike | None, error: Floats
+    who: str, quadratic: model.Quadratic, job: Job, tokens: float | str, start: str | ArrayLike | None, error: Floats
 ) -> Group | None:
     """The tokens of a run, all with the same first error, as a group; None if one token determines all."""
     phases, graph, count = job.phases, job.kernel.graph, job.tokens
@@ -110,7 +110,7 @@ def group_of(
     model.check_size(who, count, quadratic.dim, "tokens")
     if kind == DRAWN:
         return _Drawn(quadratic, count, model.start_law(who, start, graph, smoothness), error)
-    nodes = arguments.start(start, 0, 1, graph, smoothness, tokens)
+    nodes = arguments.start(start, 0, 1, graph, smoothness, tokens if isinstance(tokens, str) else count)
     arguments.exchanges(phases, count, nodes)
     return (_Fixed if kind == FIXED else _Sampled)(quadratic, graph, nodes, error)
 

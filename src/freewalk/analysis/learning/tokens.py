@@ -33,7 +33,7 @@ def steady_state(
     rule: SGD,
     initial: Any = None,
     *,
-    tokens: int | str = 1,
+    tokens: float | str = 1,
     exchange: Exchange | None = None,
 ) -> SteadyState:
     """Compute the error that remains after many updates with a constant step.
@@ -100,7 +100,7 @@ def settling_step(
     rule: SGD,
     settle: float,
     *,
-    tokens: int | str = 1,
+    tokens: float | str = 1,
     exchange: Exchange | None = None,
 ) -> float:
     """Compute the largest step, up to 1 / max w_v L_v, at which the mean model of the tokens settles at an error.
@@ -115,7 +115,7 @@ def settling_step(
 
 
 def _plateau(
-    who: str, problem: LeastSquares, kernel: Kernel, rule: SGD, tokens: int | str, exchange: Exchange | None
+    who: str, problem: LeastSquares, kernel: Kernel, rule: SGD, tokens: float | str, exchange: Exchange | None
 ) -> _Plateau:
     """How these tokens settle, or an error that says why it is unknown."""
     model.check_problem(who, problem)

@@ -208,7 +208,10 @@ def _claim(verdict: Verdict) -> str:
 
 
 def _finding(verdict: Verdict, name: str) -> str:
-    words = _badge(verdict.outcome) if name == "outcome" else _unbroken(getattr(verdict, name))
+    if name == "outcome":
+        words = " ".join(filter(None, (_badge(verdict.outcome), escape(verdict.terms))))
+    else:
+        words = _unbroken(getattr(verdict, name))
     return f"<span>{words}</span>" if words else ""  # one item beside its heading
 
 

@@ -140,6 +140,7 @@ class Verdict:
     published: str = ""  # the same quantity, read off the published curve
     quote: str = ""  # the sentence that is tested, in its author's words
     share: str = ""  # the number of settings in which it holds
+    terms: str = ""  # on what the verdict depends besides the numbers, such as a definition
 
     def __post_init__(self) -> None:
         _check.choice(_texts(self), "outcome", self.outcome, OUTCOMES)
