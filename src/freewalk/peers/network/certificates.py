@@ -16,6 +16,7 @@ from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE,
 from freewalk.peers.node.process import exposed
 from freewalk.peers.protocol.token import Generation, Key, Trust
 from freewalk.peers.protocol.wire import pb
+from freewalk.storage.files import regular
 
 try:
     from cryptography import x509
@@ -308,4 +309,4 @@ def _key(pem: bytes, what: str) -> Any:
 
 def _read(path: Path) -> bytes:
     with attempted(f"{path}: cannot be read", "`freewalk network init` writes it"):
-        return path.read_bytes()
+        return regular(path).read_bytes()
