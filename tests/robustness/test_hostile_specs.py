@@ -161,3 +161,12 @@ def test_the_path_of_a_graph_is_a_text(here: Path, command: str, path: str) -> N
     assert "path" in result.stderr
     assert len(result.stderr) < 400
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run spec.toml --out", "run", "resume", "report", "diagnose", "sweep", "plot"])
+def test_a_long_path_is_not_shown_whole(here: Path, command: str) -> None:
+    (here / "spec.toml").write_text(GOOD)
+    result = CliRunner().invoke(cli.app, [*command.split(), "x" * 100_000])
+    assert result.exit_code == 2
+    assert "xxx" in result.stderr
+    assert len(result.stderr) < 400
