@@ -228,7 +228,7 @@ class Method:
         _check.text("Method", "label", self.label)
         _check.instance("Method", "design", self.design, Design, "a design such as fw.designs.SimpleWalk()")
         _check.instance("Method", "rule", self.rule, Rule, "an update rule such as fw.SGD(step=1e-3)")
-        if self.tokens != "nodes":
+        if not isinstance(self.tokens, str) or self.tokens != "nodes":
             _check.whole("Method", "tokens", self.tokens, 1, remedy='"nodes" is one on each node')
         if self.exchange is not None:
             _check.instance("Method", "exchange", self.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")

@@ -21,7 +21,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -323,7 +323,8 @@ class _Data(NamedTuple):
 def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> _Data:
     """The data themselves if they are least squares, otherwise data that stand in for them."""
     dim, samples = (check.whole("diagnose", name, value, 1) for name, value in (("dim", dim), ("samples", samples)))
-    given = importance.smoothness if isinstance(importance, Objective) else importance
+    given: Any = importance
+    given = given.smoothness if issubclass(type(given), Objective) else given
     values = check_importance("diagnose", given, graph)
     if isinstance(importance, LeastSquares):
         levels(importance)  # raises if there is nothing to learn
