@@ -161,7 +161,7 @@ def multi_walk_sgd(
     Meet(every=1)
     """
     _check.whole("multi_walk_sgd", "tokens", tokens, 1)
-    _check.flag("multi_walk_sgd", "meet", meet)
+    meet = _check.flag("multi_walk_sgd", "meet", meet)
     label = f"{tokens} walks" + ", meeting" * meet
     chosen = Metropolis() if design is None else design
     return Method(label, chosen, SGD(step, sampled=sampled), tokens, Meet() if meet else None)

@@ -25,7 +25,7 @@ def is_fixed(values: Any, kind: Any) -> bool:
 
     Such an array need not be copied: it is read-only and owns its memory, or is mapped read-only from a file.
     """
-    if not isinstance(values, np.ndarray) or isinstance(values, (np.ma.MaskedArray, np.matrix)):
+    if not issubclass(type(values), np.ndarray) or isinstance(values, (np.ma.MaskedArray, np.matrix)):
         return False
     if values.dtype != kind or not (values.flags.c_contiguous or is_constant(values)):
         return False

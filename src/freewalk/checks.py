@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 import os
+import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
@@ -33,23 +34,29 @@ LARGEST = 2**63 - 1  # the largest whole number
 LAST_SEED = 2**64 - 1
 _LONGEST = 80  # characters of a wrong value that a message shows
 _REPR = reprlib.Repr()
-_REPR.maxother = _LONGEST
+_REPR.maxother = 2 * _LONGEST
+_LONGEST_PATH = 4096  # characters: no system takes more
 
 
 def show(value: Any) -> str:
-    """Format a value for a message: short, and on one line."""
-    if isinstance(value, np.ndarray) and (value.ndim > 1 or value.size > 4):
+    """Format a value for a message: short, on one line, and without addresses in memory."""
+    kind: Any = type(value)  # an object may lie about its `__class__`, and so deceive isinstance
+    if issubclass(kind, np.ndarray) and (value.ndim > 1 or value.size > 4):
         return f"an array of {value.dtype} of shape {value.shape}"
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+    if issubclass(kind, int) and value.bit_length() > 256:
         return f"a whole number of {value.bit_length()} bits"
-    kind: Any = type(value)
     try:
         plain = kind.__repr__ is object.__repr__  # which only shows the memory address
-        text = "" if plain else " ".join(_REPR.repr(value).split())
+        text = "" if plain else " ".join(without_addresses(_REPR.repr(value)).split())
     except Exception:  # an object whose repr fails must not hide what is wrong with it
         text = ""
     text = text or "something of type " + f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def without_addresses(text: str) -> str:
+    """What repr says, without where functions and objects lie in memory, which differs from process to process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
 def guess(given: Any, names: Iterable[str]) -> str:
@@ -148,22 +155,22 @@ class Checks:
 
     def flag(self, who: str, name: str, value: Any) -> bool:
         """True or False; strings and numbers are rejected."""
-        if not isinstance(value, (bool, np.bool_)):
+        if not issubclass(type(value), (bool, np.bool_)):
             raise self.fail(who, name, value, "True or False")
         return bool(value)
 
     def choice(self, who: str, name: str, value: Any, choices: Collection[str]) -> str:
         """One of the given names."""
-        if not isinstance(value, str) or value not in choices:
+        if not issubclass(type(value), str) or value not in choices:
             known = [repr(one) for one in choices]
             words = " or ".join([", ".join(known[:-1]), known[-1]] if len(known) > 1 else known)
             raise self.fail(who, name, value, words, guess(value, choices) if isinstance(value, str) else "")
-        return value
+        return cast("str", value)
 
     def text(self, who: str, name: str, value: Any, remedy: str = "") -> str:
         """A string that can be printed and written to a file."""
         try:
-            fine = isinstance(value, str) and bool(value.strip()) and "\0" not in value and bool(value.encode())
+            fine = issubclass(type(value), str) and bool(value.strip()) and "\0" not in value and bool(value.encode())
         except UnicodeEncodeError:  # half of a surrogate pair
             fine = False
         if not fine:
@@ -178,6 +185,8 @@ class Checks:
             words = b""
         if not isinstance(words, str) or not words or "\0" in words:
             raise self.fail(who, name, value, "the path of a file")
+        if len(words) > _LONGEST_PATH:  # messages show others whole
+            raise self.fail(who, name, words, f"the path of a file, of up to {_LONGEST_PATH:,} characters")
         return Path(words)
 
     def function(
@@ -187,16 +196,16 @@ class Checks:
         try:
             if value is not None:
                 inspect.signature(value).bind(*arguments, **{one: one for one in optional if takes(value, one)})
-        except TypeError:
-            forms = [f"{name}({', '.join([*arguments, *more])})" for more in ((), optional)[: 1 + bool(optional)]]
-            raise self.fail(who, name, value, f"a function {' or '.join(forms)}") from None
         except ValueError:  # a builtin without a signature: calling it will tell
             pass
+        except Exception:  # a TypeError, or whatever a foreign object raises
+            forms = [f"{name}({', '.join([*arguments, *more])})" for more in ((), optional)[: 1 + bool(optional)]]
+            raise self.fail(who, name, value, f"a function {' or '.join(forms)}") from None
         return cast("Callable[..., Any] | None", value)
 
     def instance(self, who: str, name: str, value: Any, kind: type[Thing] | tuple[type, ...], expected: str) -> Thing:
         """An instance of a type, or of one of several."""
-        if not isinstance(value, kind):
+        if not issubclass(type(value), kind):
             raise self.fail(who, name, value, expected)
         return cast("Thing", value)
 
@@ -233,7 +242,7 @@ class Checks:
         complex, ragged and string arrays are always rejected. With `keep`, an array that `is_fixed` is not copied.
         """
         kept = keep and is_fixed(values, np.float64)
-        array = values if kept else self._array(who, name, values, "real numbers", remedy)
+        array = values if kept else self.array(who, name, values, "real numbers", remedy)
         self._shaped(who, name, array, shape, remedy)
         with np.errstate(over="ignore"):
             result: Floats = array if kept else np.array(array, dtype=np.float64, order="C")
@@ -274,7 +283,7 @@ class Checks:
         if shape is None and (isinstance(values, str) or not (isinstance(values, Sized) or _is_array(values))):
             return np.array(self.whole(who, name, values, low, high, remedy), dtype=np.int64)
         kept = keep is not None and is_fixed(values, keep)
-        array = values if kept else self._array(who, name, values, "whole numbers", remedy)
+        array = values if kept else self.array(who, name, values, "whole numbers", remedy)
         if array.size and array.dtype.kind not in "iu":
             raise self._error(who, f"{name} is an array of {array.dtype}, expected whole numbers", remedy)
         self._shaped(who, name, array, shape, remedy)
@@ -289,7 +298,7 @@ class Checks:
             here = f"expected less than the {in_bytes(memory())} of memory here"
             raise self._error(who, f"{what} would take {in_bytes(size)}, {here}", remedy)
 
-    def _array(self, who: str, name: str, values: Any, of: str, remedy: str) -> NDArray[Any]:
+    def array(self, who: str, name: str, values: Any, of: str, remedy: str = "") -> NDArray[Any]:
         """Values as an array of numbers of any kind."""
         if np.ma.is_masked(values):
             raise self._error(who, f"{name} has masked entries, expected {of} without gaps; drop them", remedy)

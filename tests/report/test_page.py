@@ -97,6 +97,7 @@ def test_one_file_that_needs_nothing_else(both: fw.Record, tmp_path: Path) -> No
         assert not [name for name in attributes if name.startswith("on")]
     (policy,) = [one["content"] for _, one in found.elements if one.get("http-equiv") == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none'")
+    assert {"base-uri 'none'", "form-action 'none'"} <= set(policy.split("; "))  # default-src does not cover them
 
 
 def test_the_same_page_is_the_same_bytes(both: fw.Record, tmp_path: Path) -> None:

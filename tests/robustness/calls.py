@@ -53,8 +53,24 @@ def junk(random):
         def __array__(self, *arguments, **options):
             raise RuntimeError("no array")
 
+    class Liar:
+        """An object that says that it is something else."""
+
+        def __init__(self, kind):
+            self.kind = kind
+
+        @property
+        def __class__(self):
+            return self.kind
+
+    kinds = (int, str, bool, list, dict, np.ndarray, fw.graphs.Graph, fw.Kernel, fw.SGD, fw.objectives.LeastSquares)
+    kinds += (fw.designs.MHLJ, fw.runtimes.CPU, fw.Record, fw.exchanges.Meet, fw.schedules.Constant, Path)
+
     return random.choice(
         [
+            *map(Liar, random.sample(kinds, 4)),
+            "x" * 100_000,
+            np.True_,
             None,
             True,
             "x",
@@ -457,6 +473,9 @@ def surface(folder):
         "summarize": (report.summarize, {"record": record, "goal": 0.1, **shown}),
         "table": (report.table, {"record": record, "goal": 0.1, **shown}),
         "text": (report.text, {"record": record, "width": 100, **shown}),
+        "Diagnosis.text": (found.text, {"width": 80}),
+        "Diagnosis.times_uniform": (found.times_uniform, {"label": "MH uniform"}),
+        "Reference": (runtimes.Reference, {"departures": ((0, 1, 4),)}),
         "diagnosis_figure": (report.diagnosis_figure, {"found": found, "path": folder / "e.png"}),
         "Page": (report.Page, {"title": "a", "sections": [report.section_of(record)], "intro": ["b"]}),
         "Section": (report.Section, {"title": "a", "text": ["b"], "charts": [], "verdicts": [], "tables": []}),
@@ -508,7 +527,6 @@ OUTCOMES = {
     "Row",
     "RunFolder",
     "Spec",
-    "Reference",
 }
 OUTCOMES |= {
     "SimpleWalk",

@@ -140,7 +140,7 @@ def test_junk(here: Path, text: str) -> None:
 def test_what_is_no_file_of_a_spec(here: Path) -> None:
     (here / "big.toml").write_bytes(b"#" * 10_000_001)
     for path, words in (
-        ("/dev/zero", "has more than 10,000,000 bytes"),
+        ("/dev/zero", "it is a folder, a pipe or a device"),
         ("big.toml", "has more than"),
         (".", "cannot be read"),
         ("none.toml", "cannot be read"),
@@ -149,3 +149,24 @@ def test_what_is_no_file_of_a_spec(here: Path) -> None:
         assert result.exit_code == 2
         assert words in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "diagnose", "compare", "sweep"])
+@pytest.mark.parametrize("path", ["5", "true", "[]", "2.5", "1979-05-27", '"\\u0000"', f'"{"x" * 100_000}"'])
+def test_the_path_of_a_graph_is_a_text(here: Path, command: str, path: str) -> None:
+    text = GOOD.replace('kind = "ring"\nn = 5', f'kind = "read"\npath = {path}')
+    (here / "spec.toml").write_text(text + '[sweep]\n"run.steps" = [4, 6]\n' * (command == "sweep"))
+    result = CliRunner().invoke(cli.app, [command, "spec.toml"])
+    assert result.exit_code == 2
+    assert "path" in result.stderr
+    assert len(result.stderr) < 400
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run spec.toml --out", "run", "resume", "report", "diagnose", "sweep", "plot"])
+def test_a_long_path_is_not_shown_whole(here: Path, command: str) -> None:
+    (here / "spec.toml").write_text(GOOD)
+    result = CliRunner().invoke(cli.app, [*command.split(), "x" * 100_000])
+    assert result.exit_code == 2
+    assert "xxx" in result.stderr
+    assert len(result.stderr) < 400

@@ -142,6 +142,51 @@ def test_force_starts_again_and_spares_what_is_not_its_own(tmp_path: Path, spec:
 
 
 @pytest.mark.usefixtures("sketched")
+def test_one_process_at_a_time_runs_in_a_folder(tmp_path: Path, spec: Spec) -> None:
+    RunFolder.create(tmp_path / "run", spec).run()
+    first, other = RunFolder.create(tmp_path / "run", spec, force=True), parse(TEXT.replace("300", "400"), "other.toml")
+
+    def intrude(*arguments: object) -> None:
+        for attempt in (
+            lambda: RunFolder.create(first.path, other, force=True),
+            lambda: RunFolder.open(first.path).run(),
+        ):
+            with pytest.raises(RecordError, match="another process is running this"):
+                attempt()
+
+    first.run(intrude)
+    assert names(first.path) == {"spec.toml", "record.npz", "curves.png", "table.txt"}
+    assert first.complete
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_run_that_another_one_replaced_before_it_began(tmp_path: Path, spec: Spec) -> None:
+    first = RunFolder.create(tmp_path / "run", spec)
+    other = RunFolder.create(tmp_path / "run", parse(TEXT.replace("300", "400"), "other.toml"), force=True)
+    with pytest.raises(RecordError, match="another process has begun another run there"):
+        first.run()
+    other.run()
+    assert (first.path / "spec.toml").read_text() == other.spec.text
+
+
+@pytest.mark.usefixtures("sketched")
+@pytest.mark.parametrize(
+    "left", [["curves.png"], ["table.txt", "record.npz", ".record.npz.7-0.tmp.npz"], ["parts/00.npz"]]
+)
+def test_what_two_runs_at_once_left_is_cleared(tmp_path: Path, spec: Spec, left: list[str]) -> None:
+    folder = RunFolder.create(tmp_path / "run", spec)
+    folder.run()
+    for name in left:
+        file = folder.path / "new" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("of a run that was interrupted")
+    again = RunFolder.create(folder.path, spec, force=True)
+    again.run()
+    assert again.complete
+    assert names(folder.path) == {"spec.toml", "record.npz", "curves.png", "table.txt"}
+
+
+@pytest.mark.usefixtures("sketched")
 def test_a_bad_spec_is_reported_before_an_existing_folder(tmp_path: Path, spec: Spec) -> None:
     RunFolder.create(tmp_path / "run", spec).run()
     bad = parse(TEXT.replace("jump = 0.1", "jump = 7"), "my.toml")

@@ -120,7 +120,7 @@ def test_a_header_that_says_something_else_is_refused(file, change, said):
 
 def test_what_is_no_such_file_is_refused(tmp_path):
     (tmp_path / "text").write_text("0 1\n")
-    for path, said in (("text", "begins with b'0 1"), ("absent", "cannot be read"), ("", "folder or a device")):
+    for path, said in (("text", "begins with b'0 1"), ("absent", "cannot be read"), ("", "folder, a pipe or a device")):
         with pytest.raises(FreewalkError, match=said):
             opened(tmp_path / path, "pair")
 

@@ -62,7 +62,8 @@ class Commands(Reflowing):
         except BrokenPipeError:  # `freewalk list | head`: typer ends it quietly
             raise
         except OSError as error:
-            fail(f"{error.filename or 'freewalk'}: {error.strerror or error}")
+            name = str(error.filename or "freewalk")
+            fail(f"{name[:300]}{'…' * (len(name) > 300)}: {error.strerror or error}")
 
 
 @contextmanager

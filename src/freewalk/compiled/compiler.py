@@ -98,6 +98,9 @@ def compile_functions(
         module, file = ModuleType(name), f"<{name}>"
         linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # for tracebacks and for numba
         exec(compile(text, file, "exec", dont_inherit=True), vars(module))
+        if target.cache and sys.modules["numba"].config.DISABLE_JIT:  # the numbers of C are not those of Python
+            words = "NUMBA_DISABLE_JIT is set in the environment, expected a compiler"
+            raise FreewalkError(f"compile: {words}; unset it, or use runtime='reference'")
         if target.cache:
             keep(getattr(module, entry), target.cache, name)
         sys.modules[name] = module  # where numba looks for it

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import FreewalkError, MissingExtra, SpecError
 from freewalk.graphs import Graph
+from freewalk.storage.files import regular
 
 check = Checks(SpecError)
 _WHOLE = re.compile(r"(-?[0-9]{1,18})(\.0*)?")  # programs that only have floats write 3 as 3.0
@@ -188,9 +189,7 @@ def _read(file: Path) -> _Table:
         called = show(called)
     readers = {".npz": _read_arrays, ".parquet": _read_parquet, ".pq": _read_parquet}
     try:
-        if file.exists() and not file.is_file():
-            raise OSError("it is a folder or a device")
-        return readers.get(file.suffix.lower(), _read_csv)(file, called)
+        return readers.get(file.suffix.lower(), _read_csv)(regular(file), called)
     except FreewalkError:
         raise
     except OSError as error:

@@ -35,7 +35,7 @@ class Pool:
     @classmethod
     def of(cls, who: str, data: Any) -> Pool:
         """The samples of a data set without an empty class, or those described by targets only."""
-        if isinstance(data, Dataset):
+        if issubclass(type(data), Dataset):
             if data.classes is not None:
                 absent = np.flatnonzero(np.bincount(data.targets, minlength=len(data.classes)) == 0)
                 if absent.size:

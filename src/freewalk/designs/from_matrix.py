@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from freewalk.checks import set_fields
-from freewalk.designs.design import Design, Floats, check_importance
+from freewalk.designs.design import Design, Floats, check, check_importance
 from freewalk.designs.kernel import Move, canonical_rows, check_stochastic
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.graphs import Graph
@@ -43,6 +43,8 @@ class FromMatrix(Design):
 
     # Written out because the parameter `target` and the method `target` of every design share a name.
     def __init__(self, P: Any, target: ArrayLike | None = None, biased: bool | None = None) -> None:
+        if biased is not None:
+            biased = check.flag("FromMatrix", "biased", biased)
         set_fields(self, P=canonical_rows(P, "FromMatrix", "P"), law=target, declared=biased)
 
     @property

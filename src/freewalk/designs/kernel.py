@@ -83,7 +83,7 @@ class Move:
                 numbers = _check.floats("Move", name, adopted(values), (None,), finite=False, keep=True)
                 set_fields(self, **{name: read_only(numbers)})
         if self.rows is not None:
-            matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
+            matrices = self.rows if issubclass(type(self.rows), (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
                 expected = "one, or one per hop; a list is one per hop, so convert a single matrix to an array"
                 raise KernelError(f"Move: got {len(matrices)} matrices for {self.hops} hops; expected {expected}")
@@ -366,7 +366,8 @@ def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> csr_
     """A matrix in canonical CSR form: sorted, without duplicates or stored zeros."""
     from scipy.sparse import csr_array, issparse
 
-    values: Any = matrix if issparse(matrix) else _check.floats(owner, name, matrix, finite=False)
+    is_sparse = issparse(matrix) and hasattr(matrix, "shape")
+    values: Any = matrix if is_sparse else _check.floats(owner, name, matrix, finite=False)
     if len(values.shape) != 2 or values.shape[0] != values.shape[1]:
         raise KernelError(f"{owner}: {name} has shape {values.shape}, expected a square matrix")
     if values.dtype.kind not in "biuf":

@@ -46,7 +46,7 @@ def from_networkx(graph: Any) -> Graph:
     """
     import networkx
 
-    if not isinstance(graph, networkx.Graph):
+    if not issubclass(type(graph), networkx.Graph):
         remedy = "from_scipy takes matrices, from_edges takes pairs of nodes"
         raise GraphError(f"from_networkx: got a {type(graph).__name__}, expected a networkx graph; {remedy}")
     numbered = all(isinstance(node, (int, np.integer)) and node == place for place, node in enumerate(graph))
@@ -122,7 +122,7 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
     """
     from scipy.sparse import csr_array, issparse
 
-    is_sparse = bool(issparse(matrix))
+    is_sparse = bool(issparse(matrix)) and hasattr(matrix, "shape")
     given: Any = matrix if is_sparse else check.floats("from_scipy", "the matrix", matrix, remedy=_NO_EDGE)
     if len(given.shape) != 2 or given.shape[0] != given.shape[1]:
         raise GraphError(f"from_scipy: got a matrix of shape {given.shape}, expected a square one")

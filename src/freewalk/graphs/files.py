@@ -19,6 +19,7 @@ from freewalk.graphs.conversion import distinct, names_of, networkx_graph
 from freewalk.graphs.edges import by_size, end_columns, first_seen, from_pairs, is_whole, unless_numbers
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.structure import check, check_size
+from freewalk.storage.files import regular
 from freewalk.storage.mapped import is_ours
 
 _LONGEST = 100_000  # characters per line: a file that is not text need not have lines
@@ -53,7 +54,7 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
     verify
         Whether to read a mapped file once, to compare its checksums and to check that all edges are within the graph:
         about one second per gigabyte if it is in the page cache. Without it the file opens immediately; use that for
-        your own files only, since a walk on a damaged graph may crash. The header and the size are always checked.
+        your own files only, since an analysis of a damaged graph may crash. The header and the size are always checked.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
     file = check.path("read", "path", path)
     check.flag("read", "verify", verify)
     try:
-        if is_ours(file):
+        if is_ours(regular(file)):
             return Graph._as_saved(*mapped.opened(file, verify=verify))
         if file.suffix.lower() in (".graphml", ".gml"):
             return _read_markup(file)

@@ -92,7 +92,7 @@ def phases(
 
     `who` is the caller. Parameters of rules that follow from the objective and the kernel are filled in.
     """
-    several = not isinstance(kernel, Kernel)
+    several = not issubclass(type(kernel), Kernel)
     listed = _listed(kernel, rule, who, exchange) if several else [Phase(None, kernel, rule, exchange)]  # type: ignore[arg-type]
     expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if objective is None else ''}"
     for index, phase in enumerate(listed):
@@ -124,11 +124,12 @@ def phases(
 
 def _listed(kernel: Any, rule: Rule | None, who: str, exchange: Exchange | None) -> list[Phase]:
     """A list of phases that follow each other on one graph."""
-    listed: list[Phase] = list(kernel) if isinstance(kernel, (list, tuple)) else []
-    if isinstance(kernel, (list, tuple)) and (rule is not None or exchange is not None):
+    is_list = issubclass(type(kernel), (list, tuple))
+    listed: list[Phase] = list(kernel) if is_list else []
+    if is_list and (rule is not None or exchange is not None):
         got = f"got a list of phases and {'a rule' if rule is not None else 'an exchange'}"
         raise FreewalkError(f"{who}: {got}; each phase names its own: fw.Phase(until, kernel, rule, exchange)")
-    if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
+    if not listed or not all(isinstance(one, Phase) and issubclass(type(one.kernel), Kernel) for one in listed):
         expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
         raise check.fail(who, "kernel", kernel, expected)
     ends, remedy = [phase.until for phase in listed], "only the last may be None"
@@ -284,10 +285,10 @@ def models(
     check.room("learn", f"{walks} models of {dim} numbers", 8.0 * walks * dim, "run fewer walks at a time")
     if initial is None and type(objective).initial is Objective.initial:
         return np.zeros((walks, dim), dtype=kind)
-    given = objective.initial(walks, seed) if initial is None else initial
+    given: Any = objective.initial(walks, seed) if initial is None else initial
     who, name = ("learn", "initial") if initial is not None else (type(objective).__name__, "initial()")
     # A model may be large: one that already has the right type is copied at most once.
-    plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray) and given.dtype == kind
+    plain = issubclass(type(given), np.ndarray) and not isinstance(given, np.ma.MaskedArray) and given.dtype == kind
     values: NDArray[Any] = np.asarray(given) if plain else check.floats(who, name, given)
     if values.shape not in ((dim,), (walks, dim)):
         expected = f"({dim},) or, with one model per walk, ({walks}, {dim})"
@@ -345,8 +346,8 @@ def start(
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
     """Nodes as numbers: given by number, or by name if the graph has names."""
     given = value.tolist() if hasattr(value, "tolist") else value  # arrays and table columns
-    rows = given if isinstance(given, (list, tuple)) else [given]
-    words = [word for row in rows for word in (row if isinstance(row, (list, tuple)) else [row])]
+    rows = given if issubclass(type(given), (list, tuple)) else [given]
+    words = [word for row in rows for word in (row if issubclass(type(row), (list, tuple)) else [row])]
     if words and all(isinstance(word, str) for word in words):
         if graph.node_names is None:
             raise check.fail(who, name, value, expected, f"{graph.name} has no names")

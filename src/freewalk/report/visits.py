@@ -49,7 +49,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
         raise RecordError(f"escape: the record has no paths, expected {expected}")
     last = None if updates is None else check.whole("escape", "updates", updates, 1) + 1
     shown = list(parts) if designs is None else designs
-    known = isinstance(shown, (list, tuple)) and all(isinstance(one, str) and one in parts for one in shown)
+    known = issubclass(type(shown), (list, tuple)) and all(isinstance(one, str) and one in parts for one in shown)
     if not known or not shown:
         raise check.fail("escape", "designs", designs, f"some of {', '.join(map(repr, parts))}, in a list")
     around, heavy = surroundings(record, parts), heavy_of(record)

@@ -48,7 +48,7 @@ class SGD(Rule):
 
     def __post_init__(self) -> None:
         check_options(self)
-        if not isinstance(self.average, bool) and self.average != "half":
+        if type(self.average) is not bool and not (isinstance(self.average, str) and self.average == "half"):
             raise check.fail("SGD", "average", self.average, 'True, False or "half"')
 
     @property

@@ -95,7 +95,7 @@ def _models(model: Any, objective: Objective) -> xarray.DataArray:
     """Final models by (design,) walk and coordinate."""
     import xarray
 
-    if isinstance(model, Record):
+    if issubclass(type(model), Record):
         if "final" not in model.data:
             raise RecordError(f"evaluate: nothing was learned in {model.label!r}, expected a record with final models")
         found: xarray.DataArray = model.data.final.transpose("design", "walk", "coordinate", missing_dims="ignore")
@@ -116,7 +116,7 @@ def _models(model: Any, objective: Objective) -> xarray.DataArray:
 
 
 def _pair(dataset: Any) -> tuple[Any, Any]:
-    if isinstance(dataset, Dataset):
+    if issubclass(type(dataset), Dataset):
         return dataset.features, dataset.targets
     pair = check.items("evaluate", "dataset", dataset, "a fw.data.Dataset, or a pair of features and targets")
     if len(pair) != 2:

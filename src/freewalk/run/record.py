@@ -253,7 +253,8 @@ def read(path: str | os.PathLike[str]) -> Record:
     except _OtherFormat as error:
         raise RecordError(f"{source}: {error}") from error
     except Exception as error:  # a damaged archive can raise almost anything
-        why = " ".join(str(error)[:200].split()) if isinstance(error, RecordError) else type(error).__name__
+        stated = str(error) if isinstance(error, RecordError) else getattr(error, "strerror", None)
+        why = " ".join(stated[:200].split()) if stated else type(error).__name__
         words = f"not a record of freewalk ({why})"
         raise RecordError(f"{source}: {words}; expected a file written by record.save") from error
 

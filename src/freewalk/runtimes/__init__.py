@@ -22,6 +22,7 @@ The draws are those of `freewalk/rng.py`, a public contract: which word decides 
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
@@ -59,10 +60,10 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
     >>> runtime_named("cpu")
     CPU(threads=None)
     """
-    if isinstance(runtime, Runtime):
-        return runtime
+    if issubclass(type(runtime), Runtime):
+        return cast(Runtime, runtime)
     check = Checks(FreewalkError)
-    if runtime == "gpu":  # not a misspelt "cpu"
+    if isinstance(runtime, str) and runtime == "gpu":  # not a misspelt "cpu"
         *most, last = map(repr, _NAMED)
         remedy = "a graphics card is 'cuda' or, for PyTorch models, fw.runtimes.Torch(device='cuda')"
         raise check.fail("run", "runtime", runtime, f"{', '.join(most)} or {last}", remedy)

@@ -47,9 +47,10 @@ class Reference(Runtime):
     departures: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        values = self.departures if np.size(self.departures) else np.zeros((0, 3), dtype=np.int64)
-        remedy = "give (walk, step, node) for each"
-        rows = Checks(FreewalkError).integers("Reference", "departures", values, (None, 3), low=0, remedy=remedy)
+        check, remedy = Checks(FreewalkError), "give (walk, step, node) for each"
+        values = check.items("Reference", "departures", self.departures, "a list", remedy=remedy)
+        given = values or np.zeros((0, 3), dtype=np.int64)
+        rows = check.integers("Reference", "departures", given, (None, 3), low=0, remedy=remedy)
         object.__setattr__(self, "departures", tuple(map(tuple, rows.tolist())))  # a record from a file contains lists
 
     def __repr__(self) -> str:

@@ -1,9 +1,10 @@
 """The folder of a run: spec, record, figure, table, and everything needed to resume an interrupted run."""
 
-import filecmp
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from freewalk.specs.own import Tell
 from freewalk.specs.plan import Plan, Posed, digest
 from freewalk.specs.spec import INPUTS, SPEC, Spec, load, provenance_of
 from freewalk.storage.files import replacing, unbroken, write
+from freewalk.storage.locks import claim, holder
 
-RECORD, CURVES, TABLE, PARTS, NEW = "record.npz", "curves.png", "table.txt", "parts", "new"
+RECORD, CURVES, TABLE, PARTS, NEW, LOCK = "record.npz", "curves.png", "table.txt", "parts", "new", "lock"
 _FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run replaces an old one
 _WHERE = "`freewalk run` writes a run to runs/<name of the spec>"
 _CHANGED = "has changed since the run began, so the walks would not match"
@@ -57,28 +59,19 @@ class RunFolder:
         """Create the folder with a copy of the spec, after checking that the spec can be run."""
         plan = spec.plan(tell)
         _try_runtime(spec, plan)
-        killed = force and _is_bare(path)  # before the spec was written
-        exists = (path.exists() or path.is_symlink()) and not killed
-        if exists and not force:
-            begun = (path / PARTS).is_dir() or (path / NEW / SPEC).is_file()
-            other = f"resume it with: freewalk resume {path}; or choose" if begun else "choose"
-            raise SpecError(f"{path} exists already; {other} another with --out, or replace it with --force")
-        if exists and (path.is_symlink() or not (path / SPEC).is_file()):
-            raise SpecError(f"{path} is not the folder of a run, so it is not replaced; choose another with --out")
-        work = path / NEW if exists else path
-        if work.exists() and not (work / SPEC).is_file() and not _is_bare(work, path):
-            raise SpecError(f"{work} is not a run but is where the new run would be written; move it elsewhere")
-        try:
-            with unbroken():
+        _place(path, force)  # nothing is written to what is not ours
+        with unbroken(), _alone(path):
+            work = _place(path, force or _is_bare(path))
+            try:
                 _clear(work)
                 work.mkdir(parents=True, exist_ok=True)
                 if spec.files or spec.code:
                     inputs = {"folder": str(spec.folder.resolve()), "files": plan.files}
                     write(work / INPUTS, json.dumps(inputs, indent=2, ensure_ascii=False) + "\n")
                 write(work / SPEC, spec.text)
-        except BaseException:
-            _clear_if_empty(work)
-            raise
+            except BaseException:
+                _clear_if_empty(work)
+                raise
         return RunFolder(path, spec, plan, tell)
 
     @staticmethod
@@ -103,6 +96,12 @@ class RunFolder:
         """
         if self.complete:
             raise RecordError(f"{self.path}: the run is complete, there is nothing to resume")
+        with _alone(self.path):
+            if not (self.work / SPEC).is_file() or (self.work / SPEC).read_bytes() != self.spec.text.encode():
+                raise RecordError(f"{self.work / SPEC}: another process has begun another run there; begin again")
+            return self._run(progress)
+
+    def _run(self, progress: Progress | None) -> Record:
         made = Record.load(self.work / RECORD) if (self.work / RECORD).is_file() else None
         if made is not None and not made.partial:  # interrupted while drawing its figure
             with unbroken():
@@ -223,6 +222,36 @@ def _try_runtime(spec: Spec, plan: Plan) -> None:
         raise SpecError(f"{spec.source}: [run]: {error}") from error
 
 
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other processes out of the folder of a run until the block ends."""
+    lock = claim(path / LOCK)
+    if lock is None:
+        words = f"{path}: another process is running this ({holder(path / LOCK)})"
+        raise RecordError(f"{words}; wait until it ends, or choose another folder with --out")
+    try:
+        yield
+    finally:
+        lock.release()
+        _remove_if_empty(path)
+
+
+def _place(path: Path, force: bool) -> Path:
+    """Where a new run is to be written: the folder or, if it replaces a run, `new` within it."""
+    killed = force and _is_bare(path)  # before the spec was written
+    exists = (path.exists() or path.is_symlink()) and not killed
+    if exists and not force:
+        begun = (path / PARTS).is_dir() or (path / NEW / SPEC).is_file()
+        other = f"resume it with: freewalk resume {path}; or choose" if begun else "choose"
+        raise SpecError(f"{path} exists already; {other} another with --out, or replace it with --force")
+    if exists and (path.is_symlink() or not (path / SPEC).is_file()):
+        raise SpecError(f"{path} is not the folder of a run, so it is not replaced; choose another with --out")
+    work = path / NEW if exists else path
+    if exists and work.exists() and not (work / SPEC).is_file() and not _is_bare(work, (*_FILES, PARTS)):
+        raise SpecError(f"{work} is not a run but is where the new run would be written; move it elsewhere")
+    return work
+
+
 def _clear(folder: Path) -> None:
     """Remove the files of a run, and nothing else, in an order that keeps the rest resumable at any moment."""
     for file in sorted((folder / PARTS).glob("*.npz"), reverse=True):
@@ -232,19 +261,16 @@ def _clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _is_bare(folder: Path, run: Path | None = None) -> bool:
-    """Whether a folder is the remains of a killed process: without a spec, or with all files moved to a `run`."""
+def _is_bare(folder: Path, names: tuple[str, ...] = (INPUTS, LOCK)) -> bool:
+    """Whether a folder has only files of these names, or of saves that were killed: the remains of a run."""
     if folder.is_symlink() or not folder.is_dir():
         return False
-
-    def is_ours(file: Path) -> bool:
-        if file.name == INPUTS or file.name.startswith((f".{INPUTS}.", f".{SPEC}.")):
-            return file.is_file()
-        there = None if run is None else run / file.name
-        moved = file.name in _FILES and there is not None and there.is_file() and file.is_file()
-        return moved and filecmp.cmp(file, str(there), shallow=False)
-
-    return all(is_ours(file) for file in folder.iterdir())
+    unfinished = tuple(f".{name}." for name in (*names, SPEC))
+    return all(
+        (file.name in names and (file.is_file() or file.name == PARTS))
+        or (file.name.startswith(unfinished) and file.is_file())
+        for file in folder.iterdir()
+    )
 
 
 def _share(file: Path, place: Path) -> None:
@@ -265,7 +291,7 @@ def _clear_if_empty(folder: Path) -> None:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    if not any(folder.iterdir()):
+    with suppress(OSError):  # it is not empty
         folder.rmdir()
 
 

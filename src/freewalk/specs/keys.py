@@ -6,6 +6,7 @@ them, and whether they fit together by `plan.py`.
 """
 
 import inspect
+import os
 import re
 import sys
 import types
@@ -317,6 +318,7 @@ def _type(annotation: Any) -> Any:
     members = _members(annotation)
     if len(members) > 1:
         return reduce(or_, map(_type, members))
+    annotation = members[0]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is int:
         return Whole
@@ -349,10 +351,10 @@ def _within(family: str) -> Callable[[Any, ValidationInfo], Any]:
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, where arrays, which are unions themselves, count as one."""
+    """The members of a union, where arrays, which are unions themselves, count as one; a spec gives paths as texts."""
     if get_origin(annotation) not in (Union, types.UnionType):
         return (annotation,)
-    members = get_args(annotation)
+    members = tuple(one for one in get_args(annotation) if get_origin(one) is not os.PathLike)
     return (*(one for one in members if one not in _ARRAYS), ArrayLike) if set(members) >= _ARRAYS else members
 
 

@@ -20,6 +20,7 @@ from freewalk.specs import catalogue
 from freewalk.specs.datasets import Origin
 from freewalk.specs.keys import Tables, Walk, place_of
 from freewalk.specs.own import Importer, blame
+from freewalk.storage.files import regular
 
 _check = Checks(FreewalkError)
 
@@ -222,5 +223,5 @@ def files_of(tables: Tables) -> list[str]:
 
 def digest(file: Path) -> str:
     """The SHA-256 of a file, to detect changes."""
-    with file.open("rb") as stream:
+    with regular(file).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

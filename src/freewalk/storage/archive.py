@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from freewalk.blocks import constant, is_constant
 from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError, RecordError
+from freewalk.storage.files import regular
 from freewalk.storage.mapped import Mapped, Source, is_mapped, reopened, with_checksum
 
 
@@ -317,7 +318,5 @@ class ArrayReader:
 @contextmanager
 def reading_arrays(path: Path) -> Iterator[ArrayReader]:
     """Open an archive of arrays; zipfile raises several errors for files that are not archives."""
-    if path.exists() and not path.is_file():
-        raise RecordError("it is not a file")  # a pipe would block forever
-    with open(path, "rb") as stream, zipfile.ZipFile(stream) as file:
+    with regular(path).open("rb") as stream, zipfile.ZipFile(stream) as file:
         yield ArrayReader(file, os.fstat(stream.fileno()).st_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -49,12 +50,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(handle)
         os.replace(temporary, target)
     except OSError as error:
-        raise RecordError(f"{given}: cannot be written ({_reason(error)}); the previous file is kept") from error
+        kept = "the previous file is kept" if target.exists() else "give another path"
+        raise RecordError(f"{given}: cannot be written ({_reason(error)}); {kept}") from error
     finally:
         if handle is not None:
             os.close(handle)
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def regular(path: str | os.PathLike[str]) -> Path:
+    """A path to be read, or an OSError if something else than a file is there: opening a pipe would block."""
+    file = Path(path)
+    if file.exists() and not file.is_file():
+        raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
+    return file
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.blocks import read_only
 from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError
-from freewalk.storage.files import replacing
+from freewalk.storage.files import regular, replacing
 
 SIGNATURE = b"\x8aFWMAP\r\n"  # no text begins like this, and a transfer in text mode damages it
 _VERSION = 1
@@ -305,9 +304,7 @@ def _truncated(path: str, size: int, expected: str, check: Checks) -> FreewalkEr
 def _read(path: str, check: Checks) -> Iterator[tuple[IO[bytes], os.stat_result]]:
     """An open file, and its status."""
     try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise OSError("it is a folder or a device")
-        with open(path, "rb") as file:
+        with regular(path).open("rb") as file:
             yield file, os.fstat(file.fileno())
     except OSError as error:
         words = f"cannot be read ({error.strerror or error}), expected the file that was saved there"

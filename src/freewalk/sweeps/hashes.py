@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from freewalk.checks import Checks
 from freewalk.compiled.compiler import parsed
 from freewalk.errors import SpecError
 from freewalk.run.record import versions
@@ -65,7 +66,7 @@ class Inputs:
 
     def file(self, name: str | Path) -> str:
         """The SHA-256 of a file."""
-        path = self.folder / name
+        path = self.folder / Checks(SpecError).path("sweep", "path", name)
         if path not in self._known:
             try:
                 self._known[path] = digest(path)

@@ -4,11 +4,8 @@ A result is complete or absent, so what is there is never computed again. Whoeve
 that the system unlocks when its holder dies: several processes can share a folder, and no result is computed twice.
 """
 
-import os
-import platform
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -16,34 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from freewalk.errors import FreewalkError, FreewalkWarning, RecordError
+from freewalk.errors import FreewalkError
 from freewalk.run.loop import Progress
 from freewalk.storage.files import Stop, held, replacing
+from freewalk.storage.locks import Lock, claim, holder
 from freewalk.sweeps.crews import Crew, Look, Lost, Stopped, Work
-
-try:
-    import fcntl
-except ImportError:  # not on Windows: there two processes may compute the same result, with identical bytes
-    fcntl = None  # type: ignore[assignment]
 
 LOCKS = "locks"
 _WAKE = 0.1  # seconds between checks for signals, and of results that other processes are computing
-
-
-@dataclass
-class Lock:
-    """A claim on a result: a file that an open handle keeps locked."""
-
-    path: Path
-    handle: int | None  # None after release
-
-    def release(self) -> None:
-        """Release it; the file is removed while still locked, so that nobody waits for a removed file."""
-        if self.handle is not None:
-            with suppress(OSError):
-                self.path.unlink()
-            os.close(self.handle)
-            self.handle = None
 
 
 @dataclass(frozen=True)
@@ -68,45 +45,12 @@ class Results:
 
     def lock(self, key: str) -> Lock | None:
         """Claim a result for this process; None if another process has it. After claiming it, check `has` again."""
-        path = self.folder / LOCKS / key
-        while True:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            except OSError as error:
-                raise RecordError(f"{path}: cannot be written ({error.strerror}); finished results are kept") from error
-            try:
-                if fcntl is not None:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(handle)
-                return None
-            except OSError as error:
-                words = f"{self.folder}: locks do not work there ({error.strerror}); run one process at a time"
-                warnings.warn(words, FreewalkWarning, stacklevel=2)
-            # The holder removes the file before releasing it, so the locked file may be gone and replaced by another.
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), os.stat(path)):
-                    break
-            os.close(handle)
-        with suppress(OSError):  # the holder is noted for people; if that fails, the lock still holds
-            os.truncate(handle, 0)
-            os.write(handle, f"{os.getpid()} on {platform.node()}\n".encode())
-        return Lock(path, handle)
+        return claim(self.folder / LOCKS / key)
 
     def held(self) -> dict[str, str]:
         """The results being computed at this moment, and by whom."""
-        found = {}
-        for file in sorted((self.folder / LOCKS).glob("*")) if fcntl is not None else []:
-            with suppress(OSError):
-                handle = os.open(file, os.O_RDONLY)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    found[file.name] = os.read(handle, 200).decode(errors="replace").strip()
-                finally:
-                    os.close(handle)
-        return found
+        found = {file.name: holder(file) for file in sorted((self.folder / LOCKS).glob("*"))}
+        return {key: words for key, words in found.items() if words}
 
     def tidy(self) -> None:
         """Remove the locks that killed processes left behind."""

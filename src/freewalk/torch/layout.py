@@ -43,6 +43,9 @@ class Layout:
         lazy = [name for name, part in everything if torch.nn.parameter.is_lazy(part)]
         if lazy:
             raise ProblemError(f"{who}: {lazy[0]} has no shape yet, expected an initialized module; call it once")
+        if hollow := [name for name, part in everything if part.is_meta]:
+            expected = "a module on a device; call module.to_empty(device='cpu') and load its state_dict"
+            raise ProblemError(f"{who}: {hollow[0]} is on the device meta, without values, expected {expected}")
         if not trained:
             raise ProblemError(f"{who}: {type(module).__name__} has no parameter to train")
         kept = module.state_dict(keep_vars=True)

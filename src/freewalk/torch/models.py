@@ -113,7 +113,9 @@ def save_state(state: Mapping[str, torch.Tensor], path: Any, metadata: Mapping[s
     RecordError
         If the suffix is not one of these.
     """
-    target = _files.path("save_model", "path", path)
+    target, expected = _files.path("save_model", "path", path), "a state_dict: tensors by name"
+    for part in _files.instance("save_model", "state", state, Mapping, expected).values():
+        _files.instance("save_model", "state", part, torch.Tensor, expected)
     target = target if target.suffix else target.with_suffix(".safetensors")
     if target.suffix not in _SUFFIXES:
         raise _files.fail("save_model", "path", str(target), f"a file that ends in {' or '.join(_SUFFIXES)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
 from freewalk.blocks import read_only
+from freewalk.checks import without_addresses
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.objectives import Objective
@@ -149,7 +149,11 @@ class TorchObjective(Objective):
         self.metrics = checked_metrics(who, metrics, self.one_sample()[1])
         extra = () if self.test is None else ("test_loss",)
         self.measures = ("loss", *extra, *self.metrics)
-        self.rising = tuple(name for name in self.metrics if name == "accuracy" or name in tuple(rising))
+        higher = check.items(who, "rising", rising, "a list of names of metrics")
+        for name in higher:
+            if not isinstance(name, str) or name not in (*self.metrics, "accuracy"):
+                raise check.fail(who, "rising", name, f"metrics: {', '.join(self.metrics) or 'there are none'}")
+        self.rising = tuple(name for name in self.metrics if name in (*higher, "accuracy"))
         first = next(iter(self.metrics), "loss")
         self.primary = first if primary is None else check.choice(who, "primary", primary, self.measures)
         kinds = {part.dtype for part in module.parameters() if part.requires_grad}
@@ -245,7 +249,7 @@ class TorchObjective(Objective):
         """The SHA-256 of structure and data, which must match when a run is resumed."""
         parts = [repr(self), repr(self.layout), self._samples.digest(), repr(self.measures), str(self.measure_on)]
         parts += ["" if self.test is None else self.test.digest(), name_of(self.loss_function)]
-        parts += [re.sub(r" at 0x[0-9a-f]+", "", repr(self.module))]
+        parts += [without_addresses(repr(self.module))]
         fixed = dict((*self.module.named_parameters(), *self.module.named_buffers()))
         parts += [f"{name} {digest_of(fixed[name])}" for name in fixed if name not in set(self.layout.names)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -339,7 +343,7 @@ class TorchObjective(Objective):
 
     def _row(self, x: ArrayLike) -> torch.Tensor:
         """A model as a tensor of the same type."""
-        array = np.asarray(x)
+        array = check.array("TorchObjective", "the model", x, "real numbers")
         kind = array.dtype if array.dtype in (np.dtype("float32"), np.dtype("float64")) else np.dtype("float64")
         if array.shape != (self.dim,):
             raise ProblemError(f"TorchObjective: the model has shape {array.shape}, expected ({self.dim},)")

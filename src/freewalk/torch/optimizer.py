@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
 import torch
 
+from freewalk.checks import without_addresses
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
 from freewalk.objectives import Objective
@@ -92,11 +93,20 @@ class Optimizer(Rule):
     def make(self, parameters: list[Any]) -> Any:
         """An optimizer of these parameters."""
         maker = getattr(torch.optim, self.factory) if isinstance(self.factory, str) else self.factory
-        with check.attempt(f"Optimizer: {self.factory} cannot be made"):
+        with check.attempt(f"Optimizer: {self._name} cannot be made"):
             made = maker(parameters, **self.options)
         if not isinstance(made, torch.optim.Optimizer) or isinstance(made, torch.optim.LBFGS):
             raise check.fail("Optimizer", "factory", made, "a torch.optim.Optimizer that takes one gradient per step")
         return made
+
+    @property
+    def _name(self) -> str:
+        return without_addresses(str(self.factory))
+
+    def __repr__(self) -> str:
+        """The rule as it is written, with functions by name."""
+        shown = (one.name for one in fields(self) if one.repr)
+        return without_addresses(f"Optimizer({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})")
 
     @property
     def stored(self) -> bool:  # type: ignore[override]
@@ -143,7 +153,7 @@ class Optimizer(Rule):
         for parameter in parameters:
             parameter.grad = torch.ones_like(parameter)
         optimizer = self.make(parameters)
-        with check.attempt(f"Optimizer: {self.factory} fails in a step"):
+        with check.attempt(f"Optimizer: {self._name} fails in a step"):
             optimizer.step()
         starts = [0, *layout.ends]
         # The first element of the others tells whether there is a state. A very small model needs several such vectors.
@@ -153,7 +163,7 @@ class Optimizer(Rule):
                 if value is None:
                     continue
                 if not isinstance(value, (torch.Tensor, int, float)):
-                    what = f"{self.factory} keeps a {type(value).__name__} {key!r}"
+                    what = f"{self._name} keeps a {type(value).__name__} {key!r}"
                     raise FreewalkError(f'Optimizer: {what}, expected tensors and numbers; use state="resets"')
                 shape = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
                 if shape == layout.shapes[place]:
@@ -161,7 +171,7 @@ class Optimizer(Rule):
                     continue
                 size = math.prod(shape)
                 if size > objective.dim:
-                    what = f"{self.factory} keeps {size:,} numbers in {key!r}"
+                    what = f"{self._name} keeps {size:,} numbers in {key!r}"
                     raise FreewalkError(f'Optimizer: {what}, more than the model has; use state="resets"')
                 if others + size > objective.dim:
                     count, others = count + 1, 0

@@ -107,6 +107,7 @@ def gathered(who: str, datasets: Sequence[Any]) -> NodeSamples:
     """The samples of one dataset per node; None or an empty dataset means a node without data."""
     pairs = [_pair(who, f"datasets[{node}]", dataset) for node, dataset in enumerate(datasets)]
     sizes = [0 if pair is None else len(pair[1]) if isinstance(pair, tuple) else len(pair) for pair in pairs]
+    check.room(who, "the numbers of its samples", 8.0 * sum(sizes))
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     owning = {node: pair for node, (pair, size) in enumerate(zip(pairs, sizes, strict=True)) if size}
     if not all(isinstance(pair, tuple) for pair in owning.values()):
@@ -169,6 +170,8 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
 def _tensor(values: Any) -> torch.Tensor:
     if isinstance(values, torch.Tensor):
         tensor = values.detach()
+        if tensor.is_meta:
+            raise ValueError("a tensor on the device meta has no values")
     else:
         array = np.asarray(values)  # torch warns about read-only arrays
         tensor = torch.as_tensor(array if array.flags.writeable else array.copy())

@@ -21,7 +21,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -148,9 +148,9 @@ def diagnose(
     for name, value in (("dim", dim), ("samples", samples)):
         check.whole("diagnose", name, value, 1)
     listed = _listed(designs)
-    given = importance.smoothness if isinstance(importance, Objective) else importance
-    values = check_importance("diagnose", given, graph)
-    problem = importance if isinstance(importance, LeastSquares) else None
+    given: Any = importance
+    values = check_importance("diagnose", given.smoothness if issubclass(type(given), Objective) else given, graph)
+    problem = given if issubclass(type(given), LeastSquares) else None
     if problem is not None:
         levels(problem)  # raises if there is nothing to learn
     first = start_law("diagnose", start, graph, values)

@@ -13,10 +13,14 @@ from freewalk.analysis.diagnosis.words import IMPORTANCE, UNIFORM, in_code, in_s
 from freewalk.analysis.learning.race import Race
 from freewalk.analysis.theory import ImportanceRates
 from freewalk.analysis.traps.sets import Trap
+from freewalk.checks import Checks
 from freewalk.designs import Design
+from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.linear.arrays import Floats
 from freewalk.rules import SGD
+
+check = Checks(AnalysisError)
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,7 @@ class Diagnosis:
 
     def times_uniform(self, label: str) -> float:
         """Updates of a design divided by those of the uniform walk; inf if it misses the goal, NaN if not known."""
+        check.choice("times_uniform", "label", label, self.forecasts)
         one, uniform = self.forecasts[label].race, self.forecasts[UNIFORM].race
         if one is None or uniform is None or not np.isfinite(uniform.updates):
             return float("nan")
@@ -165,7 +170,7 @@ class Diagnosis:
 
     def text(self, width: int = 100) -> str:
         """The diagnosis in words, with a table of the designs and code to paste, in lines of `width` characters."""
-        return words.text(self, width)
+        return words.text(self, check.whole("text", "width", width, 20, 1000))
 
     def __str__(self) -> str:
         """The text, as the command line prints it."""

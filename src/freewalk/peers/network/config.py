@@ -30,6 +30,7 @@ from freewalk.rules import Rule
 from freewalk.specs import catalogue
 from freewalk.specs.keys import Count, Part, SpecTable, Structure, Whole, validated
 from freewalk.specs.own import Importer, Tell
+from freewalk.storage.files import regular
 
 #: The files in the folder of a node, and in that of the operator.
 NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
@@ -225,14 +226,14 @@ def attempted(words: str, remedy: str) -> Iterator[None]:
 def read(path: Path) -> bytes:
     """A certificate or a key."""
     with attempted(f"{path}: cannot be read", "`freewalk network init` writes it"):
-        return path.read_bytes()
+        return regular(path).read_bytes()
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The values of a TOML file."""
     file = check.path("peers", "path", path)
     try:
-        with file.open("rb") as stream:
+        with regular(file).open("rb") as stream:
             content = stream.read(_LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:
             raise ValueError(f"it has more than {_LARGEST_FILE:,} bytes")

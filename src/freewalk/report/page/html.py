@@ -65,7 +65,8 @@ def render(page: Page) -> str:
     palette = "".join(f"--c{number}:{colour};" for number, colour in enumerate(COLOURS))
     parts = {
         # The browser runs only this script and fetches nothing, whatever a label contains.
-        "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'",
         "title": escape(page.title),
         "style": f":root{{{palette}}}\n{_asset('page.css')}",
         "navigation": _navigation(page),

@@ -44,7 +44,7 @@ def _texts(owner: Any) -> str:
 def _items(owner: str, name: str, items: Any, of: type, *, some: bool = False) -> None:
     """Check a list of items of one type; a single text is not a list of paragraphs."""
     expected = f"a list of {'at least one ' * some}{'text' if of is str else of.__name__}"
-    is_list = isinstance(items, Collection) and not isinstance(items, (str, bytes, Mapping, np.ndarray))
+    is_list = issubclass(type(items), Collection) and not isinstance(items, (str, bytes, Mapping, np.ndarray))
     if not is_list or (some and not items):
         raise _check.fail(owner, name, items, expected)
     for item in items:

@@ -12,12 +12,14 @@ from freewalk.checks import Checks
 from freewalk.compiled.compiler import Written
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
+from freewalk.graphs.structure import check_bounds
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.objectives import Predictor
 from freewalk.rules import Rule
 from freewalk.runtimes.step import arrays, update
 from freewalk.runtimes.step.arrays import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
+from freewalk.storage.mapped import Mapped
 
 _check = Checks(FreewalkError)
 _LINE, _CACHE = 64, 2**26  # bytes
@@ -97,6 +99,8 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
     firsts = np.cumsum([0, *(matrix.nnz for matrix in matrices)])
     indptr = [matrix.indptr.astype(np.int64) + first for matrix, first in zip(matrices, firsts[:-1], strict=True)]
     indices = [matrix.indices.astype(np.uint32) for matrix in matrices]
+    if isinstance(graph.indices, Mapped):  # another process may have written to its file since it was opened
+        check_bounds(graph.name, graph.indptr, graph.indices)
     spans = np.empty(n, dtype=np.uint64)
     for part in blocks(n):  # in pieces, to limit the memory for a large graph
         edges = graph.indptr[part.start : part.stop + 1].astype(np.uint64)
@@ -181,9 +185,12 @@ def samples(job: Job, objective: Predictor, kernel: Kernel, rule: Rule) -> array
     weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
     curvature, pull, least = objective.expansion(optimum)
     alone = bool(objective.targets.size == objective.n and not objective.relays)
+    words, remedy = f"{type(objective).__name__}: its samples do not fit into {precision}", "scale them, or use float64"
+    with _check.attempt(words, remedy), np.errstate(over="raise"):
+        features, targets = (part.astype(precision, copy=False) for part in (objective.features, objective.targets))
     return arrays.NodeData(
-        features=_fixed(aligned(objective.features.astype(precision, copy=False))),
-        targets=_fixed(objective.targets.astype(precision, copy=False)),
+        features=_fixed(aligned(features)),
+        targets=_fixed(targets),
         offsets=_fixed(np.empty(0, dtype=np.int64) if alone else objective.offsets),  # never read
         alone=alone,
         sample_weights=_fixed(np.empty(0) if curvature.size else objective.sample_weights),

@@ -39,6 +39,14 @@ def edge_drawn(network: Any, node: Any, draw: Any) -> Any:
     return (span >> HALF) + pick(draw, span & LOW)
 
 
+def tail_of(network: Any, edge: Any) -> Any:
+    """The node at the end of an edge.
+
+    It may be read from a mapped file that another process overwrites at this moment: never beyond the last node.
+    """
+    return np.uint32(min(network.tails[edge], np.uint32(network.spans.size - 1)))
+
+
 def near_move(network: Any, free: Any, node: Any, decision: Any, first: Any) -> Any:
     """One uniform hop, by far the most frequent move, and whether it is accepted.
 
@@ -47,7 +55,7 @@ def near_move(network: Any, free: Any, node: Any, decision: Any, first: Any) -> 
     """
     edge = edge_drawn(network, node, first)
     taken = (decision <= network.limits[edge]) | (decision >= free)
-    return choose(taken, network.tails[edge], node), taken
+    return choose(taken, tail_of(network, edge), node), taken
 
 
 def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any) -> Any:
@@ -56,7 +64,7 @@ def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any
     The decision word chooses the move (whose intervals end at `ends[time]`) and its acceptance; the other words choose
     the hops. Hops beyond the third draw their own words.
     """
-    decision, tails, moves = draws.decision, network.tails, network.moves
+    decision, moves = draws.decision, network.moves
     move = 0
     start = np.uint64(0)
     while move < ends.shape[1] - 1 and decision >= ends[time, move]:
@@ -66,13 +74,13 @@ def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any
     if moves[move, PLAIN]:
         end = node
         if hops > 0:
-            end = tails[edge_drawn(network, node, draws.first)]
+            end = tail_of(network, edge_drawn(network, node, draws.first))
         if hops > 1:
-            end = tails[edge_drawn(network, end, draws.second)]
+            end = tail_of(network, edge_drawn(network, end, draws.second))
         if hops > 2:
-            end = tails[edge_drawn(network, end, draws.third)]
+            end = tail_of(network, edge_drawn(network, end, draws.third))
         for index in range(3, hops):
-            end = tails[edge_drawn(network, end, word_of_hop(key, draws, index))]
+            end = tail_of(network, edge_drawn(network, end, word_of_hop(key, draws, index)))
         return end, hops, 0  # a uniform hop always leaves its node
     law = moves[move, LAW]
     if law >= 0:
@@ -90,7 +98,7 @@ def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any
             matrix += moves[move, ROWS_A_HOP]
         return end, sent, 0
     for index in range(hops):
-        end = tails[edge_drawn(network, end, word_of_hop(key, draws, index))]
+        end = tail_of(network, edge_drawn(network, end, word_of_hop(key, draws, index)))
     # A single hop is accepted or rejected at its start, which knows its neighbours' ratios. A longer one first sends a
     # probe along its path, waits for the answer, and only then sends the model.
     left = int(end != node)
