@@ -38,11 +38,11 @@ _REPR.maxother = _LONGEST
 
 def show(value: Any) -> str:
     """Format a value for a message: short, and on one line."""
-    if isinstance(value, np.ndarray) and (value.ndim > 1 or value.size > 4):
+    kind: Any = type(value)  # an object may lie about its `__class__`, and so deceive isinstance
+    if issubclass(kind, np.ndarray) and (value.ndim > 1 or value.size > 4):
         return f"an array of {value.dtype} of shape {value.shape}"
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+    if issubclass(kind, int) and value.bit_length() > 256:
         return f"a whole number of {value.bit_length()} bits"
-    kind: Any = type(value)
     try:
         plain = kind.__repr__ is object.__repr__  # which only shows the memory address
         text = "" if plain else " ".join(_REPR.repr(value).split())

@@ -50,7 +50,7 @@ class Nodes:
         """The nodes of a graph or of a list of names; without either, numbers with an unknown maximum."""
         if graph is None:
             return cls(who, None)
-        if isinstance(graph, Graph):
+        if issubclass(type(graph), Graph):
             return cls(who, graph.n, graph.node_names)
         expected = "a graph, or a list with the names of its nodes in order"
         given = _listed(who, "graph", graph, expected)
