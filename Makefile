@@ -7,7 +7,7 @@ TORCH ?= 1
 TESTS := test$(if $(filter 0,$(TORCH)),,$(comma)test-torch)
 READY := .venv/ready-test$(if $(filter 0,$(TORCH)),,-torch)
 
-.PHONY: demo test test-long test-cuda soak lint docs bench bench-check clean
+.PHONY: demo test test-long test-minimum test-cuda soak lint docs bench bench-check clean
 
 demo: .venv/ready
 	@$(BIN)/freewalk demo
@@ -24,6 +24,19 @@ test: lint
 # every function. CI runs it too.
 test-long: $(READY)
 	@$(PYTEST) -m long
+
+# The lowest versions that pyproject.toml allows of what it names, on the lowest Python: the demo and the quick tests. All else
+# is as new as it gets, so the environment is made anew each time. Old packages warn of what they find in new ones; that
+# is not an error here. PyTorch of that age brings gigabytes of CUDA along, unless TORCH=0.
+MINIMUM_PYTHON ?= python3.11
+test-minimum: BIN := .venv-minimum/bin
+test-minimum:
+	@rm -rf .venv-minimum && $(MINIMUM_PYTHON) -m venv .venv-minimum
+	@echo "Installing freewalk and the lowest versions of what it needs into .venv-minimum ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct --editable '.[test$(if $(filter 0,$(TORCH)),,$(comma)torch)]'
+	@$(BIN)/freewalk demo
+	@FREEWALK_TEST_MINIMUM=1 $(PYTEST) -W default::DeprecationWarning -m "not long and not soak"
 
 # What takes an hour: kills at every single write, a million schedules of the protocol, and storms over networks of processes:
 # 400 kills, links that are cut, nodes that are stopped, disks that are lost or old, and a neighbour that lies.
@@ -81,4 +94,4 @@ bench-check: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf .venv build dist runs benchmarks/results docs/_build
+	rm -rf .venv .venv-minimum build dist runs benchmarks/results docs/_build

@@ -13,13 +13,15 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0" or find_spec("torch") is None
 # As in pyproject.toml: numba-cuda, when it is imported with numpy 2.5.
 IGNORED = "ignore:The 'generic' unit for NumPy timedelta:DeprecationWarning"
+# Dependencies of the lowest versions warn of what they find in new ones (`make test-minimum`).
+OLD = ["-W", "default::DeprecationWarning"] if os.environ.get("FREEWALK_TEST_MINIMUM") else []
 NUMBER = r"(\d[\d.]*(?:e[+-]?\d+)?)"
 
 
 def run(name: str, folder: Path, *, warnings: str = "error") -> str:
     """What the script prints."""
     done = subprocess.run(
-        [sys.executable, "-W", warnings, "-W", IGNORED, EXAMPLES / f"{name}.py"],
+        [sys.executable, "-W", warnings, *OLD, "-W", IGNORED, EXAMPLES / f"{name}.py"],
         cwd=folder,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,

@@ -4,6 +4,7 @@ import ast
 import inspect
 import tomllib
 from collections import Counter, defaultdict
+from itertools import chain
 from pathlib import Path
 
 import freewalk as fw
@@ -90,3 +91,14 @@ def test_there_are_few_layers():
 def test_a_file_of_tests_has_a_name_of_its_own():
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))  # pytest imports them by name
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_a_dependency_has_one_lower_bound():
+    """Else `make test-minimum` tests the highest of them only; what is pinned for tests does not count."""
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())["project"]
+    bounds = defaultdict(set)
+    for requirement in chain(project["dependencies"], *project["optional-dependencies"].values()):
+        name, bound, version = requirement.partition(">=")
+        if bound:
+            bounds[name].add(version)
+    assert {name: found for name, found in bounds.items() if len(found) > 1} == {}

@@ -541,3 +541,9 @@ def test_reducible_kernels_have_no_excess(n):
     expected = rf"^excess_visits: FromMatrix.* P is reducible \({n - 1} strongly .* from node 0 to node 1 but cannot"
     with pytest.raises(KernelError, match=expected):
         excess_visits(kernel, [0])
+
+
+def test_a_set_that_has_no_room_is_refused():
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
+    with pytest.raises(fw.FreewalkError, match=r"nodes would take .*, expected less than the"):
+        excess_visits(kernel, np.broadcast_to(1.0, 2**45))

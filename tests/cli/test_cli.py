@@ -160,7 +160,7 @@ def test_ctrl_c_before_anything_was_computed(here: Path, monkeypatch: pytest.Mon
     assert (here / "runs/small/record.npz").exists()
 
 
-def test_list_shows_every_name_of_every_list() -> None:
+def test_list_shows_every_listed_name() -> None:
     result = call("list")
     assert result.exit_code == 0
     for module in (designs, graphs, rules, objectives, runtimes, schedules):

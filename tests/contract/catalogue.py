@@ -1,7 +1,8 @@
 """An example of everything that can be plugged in: the contract tests walk through this catalogue.
 
-Whatever is listed in an `__all__` of `designs`, `objectives`, `rules` or `runtimes` has an example here, and so has
-what a user may write: a design, two rules, a loss with a slope and one without.
+Whatever is listed in an `__all__` of `designs`, `objectives`, `rules`, `exchanges`, `runtimes` or `data.partitioners`
+has an example here, and so has what a user may write: a design, two rules, a loss with a slope and one without. Other
+tests take their examples from here: properties of designs, updates of rules, calls with wrong arguments.
 """
 
 import math
@@ -380,6 +381,17 @@ TOKEN_LESSONS = [
     ("Average", "SGD, average"),
     ("Average", "SGD, sampled"),
 ]
+
+
+# Partitioners.
+
+PARTITIONERS = {
+    "IID": fw.data.IID(),
+    "Dirichlet": fw.data.Dirichlet(0.1),
+    "Quantity": fw.data.Quantity(0.1),
+    "Shards": fw.data.Shards(2),
+    "FeatureShift": fw.data.FeatureShift(0.5),
+}
 
 
 # Runtimes.

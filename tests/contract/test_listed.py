@@ -1,9 +1,21 @@
 """Nothing listed goes untested: whatever an `__all__` names has an example in the catalogue."""
 
 import pytest
-from catalogue import DESIGNS, GRAPHS, LISTED_PROBLEMS, LISTED_RULES, MEMORY_RULES, PROBLEMS, RUNTIMES, designs_on
+from catalogue import (
+    DESIGNS,
+    EXCHANGES,
+    GRAPHS,
+    LISTED_PROBLEMS,
+    LISTED_RULES,
+    MEMORY_RULES,
+    PARTITIONERS,
+    PROBLEMS,
+    RUNTIMES,
+    designs_on,
+)
 
-from freewalk import designs, objectives, rules, runtimes
+from freewalk import designs, exchanges, objectives, rules, runtimes
+from freewalk.data import partitioners
 
 
 @pytest.mark.parametrize("name", designs.__all__)
@@ -19,6 +31,16 @@ def test_objectives(name):
 @pytest.mark.parametrize("name", rules.__all__)
 def test_rules(name):
     assert name in {type(rule).__name__ for rule in (LISTED_RULES | MEMORY_RULES).values()}
+
+
+@pytest.mark.parametrize("name", exchanges.__all__)
+def test_exchanges(name):
+    assert name in {type(exchange).__name__ for _, _, exchange in EXCHANGES.values()}
+
+
+@pytest.mark.parametrize("name", partitioners.__all__)
+def test_partitioners(name):
+    assert name in {type(partitioner).__name__ for partitioner in PARTITIONERS.values()}
 
 
 @pytest.mark.parametrize("name", runtimes.__all__)

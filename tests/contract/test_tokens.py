@@ -18,7 +18,6 @@ from catalogue import (
 )
 
 import freewalk as fw
-from freewalk import exchanges
 from freewalk.exchanges import Average
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase
@@ -152,8 +151,3 @@ def test_phases_have_exchanges_of_their_own():
     )
     assert (data.consensus[:, 20] < 1e-25).all()
     assert (data.consensus[:, 30] > 1e-6).all()
-
-
-def test_everything_listed_is_here():
-    used = {type(exchange).__name__ for _, _, exchange in EXCHANGES.values()}
-    assert set(exchanges.__all__) <= used

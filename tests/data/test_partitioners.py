@@ -1,5 +1,6 @@
 """Partitions: every sample at one node, the same for the same seed, and skewed as the parameters say."""
 
+import catalogue
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ PARTITIONERS = st.one_of(
     st.builds(Quantity, ALPHAS, LEAST),
     st.builds(Shards, st.integers(1, 4)),
     st.builds(FeatureShift, st.floats(0, 1)),
+    st.sampled_from(list(catalogue.PARTITIONERS.values())),
 )
 
 

@@ -1,10 +1,12 @@
 """Calls of the whole public surface with wrong arguments: each must work or raise a FreewalkError, and soon.
 
     python tests/robustness/calls.py 5000 --seed 1
+    python tests/robustness/calls.py 200 --only Momentum    # only functions with this in their names
 
 One or two arguments of a call that works are exchanged for junk. The calls run in processes of their own, with 6 GB of
 memory each; a process that dies or is silent for ten seconds counts as a crash or a hang of the call that it had begun.
-A call with an unknown or missing argument is no part of this: Python itself refuses it.
+A call with an unknown or missing argument is no part of this: Python itself refuses it. Designs, objectives, rules,
+exchanges, partitioners and runtimes are taken from the catalogue of the contract tests, made and used.
 """
 
 import argparse
@@ -19,11 +21,18 @@ import tempfile
 import threading
 import warnings
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 
 LIMIT = 10.0  # seconds that a call may take
 MEMORY = 6 * 2**30
+LARGEST = 2**28  # bytes of a file: some calls would fill the disk, and rightly
 BATCH = 250
+TORCH = os.environ.get("FREEWALK_TEST_TORCH") != "0" and find_spec("torch") is not None
 
 
 class OwnError(Exception):
@@ -53,24 +62,23 @@ def junk(random):
         def __array__(self, *arguments, **options):
             raise RuntimeError("no array")
 
-    class Liar:
-        """An object that says that it is something else."""
+    class Endless:
+        """Says that it has more entries than there is room for, and gives each."""
 
-        def __init__(self, kind):
-            self.kind = kind
+        def __len__(self):
+            return 2**50
 
-        @property
-        def __class__(self):
-            return self.kind
+        def __getitem__(self, index):
+            return index
 
-    kinds = (int, str, bool, list, dict, np.ndarray, fw.graphs.Graph, fw.Kernel, fw.SGD, fw.objectives.LeastSquares)
-    kinds += (fw.designs.MHLJ, fw.runtimes.CPU, fw.Record, fw.exchanges.Meet, fw.schedules.Constant, Path)
+    def lying(kind):
+        """An object that says it is of a class, and has nothing of it."""
+        return type("Liar", (), {"__class__": property(lambda self: kind)})()
 
+    endless = [0]
+    endless.append(endless)
     return random.choice(
         [
-            *map(Liar, random.sample(kinds, 4)),
-            "x" * 100_000,
-            np.True_,
             None,
             True,
             "x",
@@ -140,8 +148,164 @@ def junk(random):
             fw.SGD(step=0.1),
             fw.schedules.Constant(1.0),
             fw.errors.FreewalkError,
+            # What numpy makes of numbers, truths and texts.
+            np.True_,
+            np.False_,
+            np.str_("x"),
+            np.bytes_(b"x"),
+            np.float16(0.5),
+            np.longdouble(0.5),
+            np.complex128(1j),
+            np.timedelta64("NaT"),
+            np.array(0.5),
+            np.array(True),
+            np.array("x"),
+            np.array(None),
+            np.array([], dtype=object),
+            np.ones(1),
+            np.ones(2),
+            np.ones((2, 2), dtype=bool),
+            np.ones((1, 1, 1)),
+            np.matrix([[1.0, 2.0]]),
+            np.zeros(2, dtype=[("a", "i4")]),
+            np.array(["2020-01-01"], dtype="M8[D]"),
+            np.broadcast_to(1.0, 2**45),
+            np.broadcast_to(1.0, (2**30, 2**20)),
+            csr_array((2, 3)),
+            # What does not have the form that lists have.
+            [[1], [2, 3], []],
+            [[[1.0]], [2.0]],
+            [np.ones(2), np.ones(3)],
+            ["x", ["y"]],
+            [[]],
+            [{}],
+            [np.True_],
+            endless,
+            (number for number in range(3)),
+            {None: None},
+            {(1, 2): [3]},
+            {"x": np.ones(2)},
+            # What is large.
+            2**40,
+            2**50,
+            -(2**63),
+            1e20,
+            "x" * 10**5,
+            range(2**50),
+            [0] * 10**5,
+            Endless(),
+            # What is something else than it says, or looks like a number and is none.
+            *(lying(kind) for kind in (bool, int, float, str, list, dict, np.ndarray, fw.Graph, fw.Kernel, fw.SGD)),
+            *(lying(kind) for kind in (fw.objectives.LeastSquares, fw.designs.MHLJ, fw.runtimes.CPU, fw.Record)),
+            *(lying(kind) for kind in (fw.exchanges.Meet, fw.schedules.Constant, Path)),
+            Fraction(1, 3),
+            Decimal("0.5"),
+            Decimal("NaN"),
+            "\ud800",
+            "nan",
+            memoryview(b"abc"),
+            sys,
+            type,
+            NotImplemented,
+            ...,
+            slice(None),
         ]
     )
+
+
+def plugged():
+    """What the catalogue has examples of, by name: each made with the arguments of its first example, and used."""
+    import catalogue
+
+    import freewalk as fw
+
+    ring, problem = fw.graphs.ring(6), catalogue.PROBLEMS["LeastSquares"]
+    run = {"steps": 3, "runtime": "reference", "start": 0}
+
+    def mixed(kernel, tokens):
+        options = {**run, "tokens": tokens} if tokens < problem.n else {**run, "tokens": "nodes", "start": None}
+        return lambda exchange: fw.learn(problem, kernel, fw.SGD(step=1e-3), exchange=exchange, **options)
+
+    def taught(rule):
+        return fw.learn(problem, catalogue.WALK, rule, **run)
+
+    def walked(design):
+        return design.kernel(ring, catalogue.importance_of(ring)).matrix()
+
+    labels = [0, 1, 0, 1, 0, 1]
+    data = fw.data.Dataset([[0.0, 1.0, 2.0, 4.0, 3.0, 5.0]] * 6, labels, classes=("no", "yes"))
+    pairs = [
+        *((design, walked) for design in catalogue.designs_on(ring).values()),
+        *((catalogue.PROBLEMS[name], lambda made: made.loss([0.0] * made.dim)) for name in catalogue.LISTED_PROBLEMS),
+        *((rule, taught) for rule in (catalogue.LISTED_RULES | catalogue.MEMORY_RULES).values()),
+        *((one, mixed(kernel, tokens)) for kernel, tokens, one in catalogue.EXCHANGES.values() if one is not None),
+        *((one, lambda made: made.partition(data, 2)) for one in catalogue.PARTITIONERS.values()),
+        *((examples[0], lambda made: made) for examples in catalogue.RUNTIMES.values()),
+    ]
+    calls = {}
+    for example, use in pairs:
+        kind = type(example)
+        if kind.__module__ != "catalogue" and inspect.signature(kind).parameters:  # else there is nothing to exchange
+            parameters = inspect.signature(kind).parameters.items()
+            given = {name: getattr(example, name, parameter.default) for name, parameter in parameters}
+            calls.setdefault(kind.__name__, (lambda kind=kind, use=use, **given: use(kind(**given)), given))
+    return calls
+
+
+def trained(folder):
+    """What PyTorch is needed for, with arguments that work, by name."""
+    import numpy as np
+    import torch
+
+    import freewalk as fw
+    from freewalk import torch as trainable
+
+    module = torch.nn.Linear(2, 2)
+    data = [(torch.ones(3, 2), torch.tensor([0, 1, 0])), (torch.zeros(1, 2), torch.tensor([1]))]
+    options = {"module": module, "loss": "cross_entropy", "datasets": data, "test": data[0], "batch": 2}
+    options |= {"metrics": {"accuracy": trainable.accuracy}, "importance": np.ones(2), "weight_by": "node"}
+    options |= {"relays": (), "graph": fw.graphs.path(2), "measure_on": 10, "redraw": False, "rising": ("accuracy",)}
+    options |= {"primary": "loss", "heavy": (0,)}
+    made = trainable.TorchObjective(**options)
+    kernel = fw.designs.Metropolis().kernel(options["graph"])
+    state, model = module.state_dict(), np.zeros(made.dim)
+    saved = trainable.save_state(state, folder / "state.safetensors")
+    sizes = {"inputs": 2, "outputs": 3, "seed": 1}
+    calls = {
+        "TorchObjective": (lambda **given: trainable.TorchObjective(**given).loss(model), options),
+        "TorchObjective.estimate": (made.estimate, {"kind": "smoothness", "model": model}),
+        "TorchObjective.gradient": (made.gradient, {"node": 0, "x": model, "sample": 0}),
+        "TorchObjective.samples": (made.samples, {"node": 0}),
+        "TorchObjective.local": (made.local, {"node": 0}),
+        "TorchObjective.on": (made.on, {"features": np.ones((1, 2)), "targets": [0]}),
+        "TorchObjective.save_model": (made.save_model, {"model": model, "path": folder / "model.safetensors"}),
+        "Optimizer": (
+            lambda **given: fw.learn(made, kernel, trainable.Optimizer(**given), steps=2),
+            {"factory": "Adam", "options": {"lr": 0.1}, "state": "stays", "step": 0.1, "weighted": True}
+            | {"local_steps": 1},
+        ),
+        "accuracy": (trainable.accuracy, {"outputs": torch.ones(3, 2), "targets": data[0][1]}),
+        "save_state": (
+            trainable.save_state,
+            {"state": state, "path": folder / "again.safetensors", "metadata": {"a": "b"}},
+        ),
+        "load_state": (trainable.load_state, {"path": saved}),
+        "softmax": (trainable.models.softmax, sizes),
+        "perceptron": (trainable.models.perceptron, sizes | {"hidden": (4,)}),
+        "convolutional": (
+            trainable.models.convolutional,
+            {"shape": (1, 8, 8), "outputs": 3, "channels": (2, 2), "dropout": 0.1, "seed": 1},
+        ),
+        "Torch, used": (
+            lambda **given: fw.learn(made, kernel, fw.SGD(step=0.1), steps=2, runtime=fw.runtimes.Torch(**given)),
+            {"device": "cpu", "vectorize": False},
+        ),
+    }
+    for name in ("loss", "losses", "measure"):
+        calls[f"TorchObjective.{name}"] = (getattr(made, name), {"x": model})
+    for name in ("named", "state_dict", "module_with"):
+        calls[f"TorchObjective.{name}"] = (getattr(made, name), {"model": model})
+    return calls
 
 
 def surface(folder):
@@ -159,7 +323,6 @@ def surface(folder):
         graphs,
         objectives,
         report,
-        rules,
         runtimes,
         schedules,
     )
@@ -198,7 +361,7 @@ def surface(folder):
     drawn = {"n": 6, "dim": 2, "heavy": 1, "heavy_probability": None, "adjacent": True, "light_variance": 1.0}
     drawn |= {"heavy_variance": 10.0, "constant": False, "distance": 1.0, "shift": 0.0}
     drawn |= {"shifted": "heavy", "samples": 1, "ridge": 0.0, "seed": 1}
-    options = {"weighted": True, "local_steps": 1, "sampled": False}
+    compared = fw.compare(one, ring, [baselines.fedavg(0.1)], goal=2.0, walks=2, most=1000, runtime="reference")
     curve = {"problem": problem, "kernel": kernel, "rule": rule, "steps": 6, "every": 2, "start": 0, "progress": None}
     labelled = data.Dataset(features, [0, 1, 0, 1, 0, 1], classes=("no", "yes"))
     halves = data.IID().partition(labelled, 2)
@@ -219,10 +382,6 @@ def surface(folder):
             {"nodes": nodes, "n": 6, "targets": nodes, "classes": tuple("abcdef"), "made_by": "a"},
         ),
         "Partition.samples": (halves.samples, {"node": 1}),
-        "Dirichlet": (data.Dirichlet, {"alpha": 0.1, "least": 1}),
-        "Quantity": (data.Quantity, {"alpha": 0.1, "least": 1}),
-        "Shards": (data.Shards, {"classes": 2}),
-        "FeatureShift": (data.FeatureShift, {"strength": 0.5}),
         "IID.partition": (data.IID().partition, shared),
         "Dirichlet.partition": (data.Dirichlet(0.5).partition, shared),
         "Quantity.partition": (data.Quantity(0.5).partition, shared),
@@ -258,12 +417,8 @@ def surface(folder):
         "Graph.neighbours": (ring.neighbours, {"node": 1}),
         "Graph.node": (ring.node, {"name": 1}),
         "Graph.distances": (ring.distances, {"nodes": [0]}),
-        "MHLJ": (designs.MHLJ, {"jump": 0.1, "stop": 0.5, "hops": 3, "power": 1.0, "corrected": False}),
-        "ClosedFormMHLJ": (designs.ClosedFormMHLJ, {"jump": 0.1, "stop": 0.5, "hops": 3, "power": 1.0}),
         "Metropolis": (designs.Metropolis, {"power": 1.0, "target": None, "proposal": None}),
-        "Centralized": (designs.Centralized, {"power": 1.0, "uniform": 0.5}),
         "FromMatrix": (designs.FromMatrix, {"P": kernel.matrix(), "target": None}),
-        "Decaying": (designs.Decaying, {"design": designs.MHLJ(0.1, 0.5, 3), "schedule": schedules.Constant(0.5)}),
         "Metropolis(target).kernel": (
             lambda target: designs.Metropolis(target=target).kernel(ring),
             {"target": [1] * 6},
@@ -292,17 +447,6 @@ def surface(folder):
         "Constant": (schedules.Constant, {"value": 0.1}),
         "Inverse": (schedules.Inverse, {"initial": 0.1, "scale": 10.0, "power": 1.0}),
         "Exponential": (schedules.Exponential, {"initial": 0.1, "half_life": 10.0}),
-        "SGD": (
-            fw.SGD,
-            {"step": 0.1, "weighted": True, "local_steps": 1, "average": False, "sampled": False},
-        ),
-        "Momentum": (rules.Momentum, {"step": 0.1, "momentum": 0.5, **options}),
-        "AdaGrad": (rules.AdaGrad, {"step": 0.1, "floor": 1e-8, "keeper": "node", **options}),
-        "SAG": (rules.SAG, {"step": 0.1}),
-        "GradientTracking": (rules.GradientTracking, {"step": 0.1}),
-        "CombineFirst": (rules.CombineFirst, {"step": 0.1, "sampled": False}),
-        "Meet": (exchanges.Meet, {"every": 1}),
-        "Average": (exchanges.Average, {"every": 1, "down": True}),
         "Gossip": (
             lambda matrix, every: fw.learn(
                 problem,
@@ -354,22 +498,13 @@ def surface(folder):
                 "progress": None,
             },
         ),
-        "Walkman": (rules.Walkman, {"penalty": 3.0, "proximal": False}),
-        "VisitWeighted": (rules.VisitWeighted, {"step": 0.1, "prior": 10.0, "sampled": False}),
         "Phase": (
             lambda until, kernel, rule, exchange: fw.learn(
                 problem, [fw.Phase(until, kernel, rule, exchange)], steps=3, tokens=2, runtime="reference"
             ),
             {"until": 5, "kernel": kernel, "rule": rule, "exchange": exchanges.Meet()},
         ),
-        "CPU": (runtimes.CPU, {"threads": 1}),
         "CUDA": (runtimes.CUDA, dict.fromkeys(inspect.signature(runtimes.CUDA).parameters)),
-        "Torch": (runtimes.Torch, {"device": "cpu", "vectorize": None}),
-        "Ray": (
-            runtimes.Ray,
-            {"inner": "cpu", "tasks": 2, "address": "auto", "cpus": 1, "gpus": 0.5, "interval": 2.0},
-        ),
-        "LeastSquares": (objectives.LeastSquares, samples),
         "Logistic": (objectives.Logistic, samples | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
         "LeastSquares.synthetic": (objectives.LeastSquares.synthetic, drawn | {"noise": 0.1}),
         "Logistic.synthetic": (objectives.Logistic.synthetic, drawn),
@@ -433,6 +568,16 @@ def surface(folder):
                 "progress": None,
             },
         ),
+        "Diagnosis.text": (found.text, {"width": 80}),
+        "Diagnosis.times_uniform": (found.times_uniform, {"label": next(iter(found.forecasts))}),
+        "Comparison.text": (compared.text, {"width": 80}),
+        "Comparison.page": (compared.page, {"path": folder / "compared.html", "title": "a"}),
+        "Comparison.save": (compared.save, {"folder": folder / "compared", "title": "a"}),
+        "LeastSquares.losses": (problem.losses, {"x": [0.0, 1.0]}),
+        "LeastSquares.measure": (problem.measure, {"x": [0.0, 1.0]}),
+        "LeastSquares.on": (problem.on, {"features": [[0.0, 1.0]], "targets": [1.0]}),
+        "Logistic.assess": (logistic.assess, {"x": [0.0, 1.0]}),
+        "Logistic.gradient": (logistic.gradient, {"node": 1, "x": [0.0, 1.0], "sample": 0}),
         "exact_curve": (analysis.exact_curve, curve | {"initial": [0.0, 0.0], "tokens": 2, "exchange": None}),
         "find_traps": (analysis.find_traps, {"kernel": exact, "factor": 10.0, "least": None, "most": 10}),
         "escape_time": (analysis.escape_time, {"kernel": exact, "nodes": [0], "start": 0}),
@@ -512,7 +657,7 @@ def surface(folder):
         function = getattr(theory, name)
         if inspect.isfunction(function):
             calls[f"theory.{name}"] = (function, {one: good[one] for one in inspect.signature(function).parameters})
-    return calls
+    return {**plugged(), **calls, **(trained(folder) if TORCH else {})}
 
 
 #: What is public and takes no arguments of a user, or is the outcome of something else.
@@ -529,8 +674,6 @@ OUTCOMES = {
     "Spec",
 }
 OUTCOMES |= {
-    "SimpleWalk",
-    "Stay",
     "Diagnosis",
     "MatchedSteps",
     "MixingTime",
@@ -540,7 +683,7 @@ OUTCOMES |= {
     "Trap",
 }
 OUTCOMES |= {"AccumulatedError", "Assumptions", "BiasIdentity", "Contraction", "ErrorBound", "ImportanceRates"}
-OUTCOMES |= {"IID", "Partitioner", "breast_cancer", "diabetes", "digits", "wine"}
+OUTCOMES |= {"Partitioner"}
 OUTCOMES |= {"Overhead", "SmallestConstants", "Terms"}
 
 
@@ -564,11 +707,13 @@ def missing(calls):
 
     modules = (fw, analysis, analysis.theory, baselines, designs, exchanges, experiment, graphs, objectives, report)
     modules = (*modules, rules, runtimes, data)
-    public = {name for module in (*modules, schedules) for name in module.__all__ if callable(getattr(module, name))}
-    return public - OUTCOMES - {name.rpartition(".")[2] for name in calls}
+    things = {name: getattr(module, name) for module in (*modules, schedules) for name in module.__all__}
+    public = {name for name, thing in things.items() if callable(thing) and name not in OUTCOMES}
+    given = {name for name in public if inspect.signature(things[name]).parameters}
+    return given - {name.rpartition(".")[2] for name in calls}
 
 
-def work(first, last, seed):
+def work(first, last, seed, only=""):
     """Make the calls of some numbers, and tell about each before and after it, a line of JSON each time."""
     import random as randomness
 
@@ -576,9 +721,10 @@ def work(first, last, seed):
 
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
-        calls = surface(Path(name))
+        calls = {call: made for call, made in surface(Path(name)).items() if only in call}
         for number in range(first, last):
             random = randomness.Random(f"{seed}/{number}")
             call = sorted(calls)[number % len(calls)]
@@ -599,11 +745,12 @@ def work(first, last, seed):
             print(json.dumps({"outcome": outcome, "said": said[:2000], "given": shown}), flush=True)
 
 
-def run(first, last, seed, script=__file__):
+def run(first, last, seed, script=__file__, only=""):
     """The outcome of each call: works, refused, wrong, crash or hang."""
     found = []
     while first < last:
         command = [sys.executable, script, "--work", str(first), str(min(last, first + BATCH)), "--seed", str(seed)]
+        command += ["--only", only] if only else []
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         begun, timer = None, None
         slow = threading.Event()
@@ -642,11 +789,14 @@ def asked_for(about, work, script=__file__):
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=int, nargs=2)
+    if "only" in inspect.signature(work).parameters:
+        parser.add_argument("--only", default="", help="only functions with this in their names")
     options = parser.parse_args()
+    only = (options.only,) if "only" in options else ()
     if options.work:
-        work(*options.work, options.seed)
+        work(*options.work, options.seed, *only)
         sys.exit()
-    return run(options.first, options.first + options.count, options.seed, script)
+    return run(options.first, options.first + options.count, options.seed, script, *only)
 
 
 def main():

@@ -13,7 +13,7 @@ from torch import nn
 
 import freewalk as fw
 from freewalk.errors import FreewalkError, ProblemError
-from freewalk.torch import TorchObjective
+from freewalk.torch import TorchObjective, accuracy, save_state
 
 KERNEL = uniform()
 DATA = classes()
@@ -270,3 +270,25 @@ fw.walk(kernel, steps=2, runtime="torch")
 """
     done = run_python(code)
     assert done.returncode == 0, done.stderr
+
+
+ONES = np.ones(objective_of(perceptron()).dim)
+WRONG_CALLS = {
+    "a node of an array": (lambda one, path: one.samples(np.ones(6)), r"node = an array .* expected a whole number"),
+    "a node beyond": (lambda one, path: one.local(GRAPH.n), r"node = 8, expected a whole number from 0 to 7"),
+    "a node of nothing": (lambda one, path: one.gradient([], ONES), r"node = \[\], expected a whole number"),
+    "a sample beyond": (lambda one, path: one.gradient(0, ONES, 99), r"sample = 99, expected a whole number from 0 to"),
+    "a sample of text": (lambda one, path: one.gradient(0, ONES, "x"), r"sample = 'x', expected a whole number"),
+    "features of text": (lambda one, path: one.on("x", [0]), r"features and targets do not fit .* own: TypeError"),
+    "targets without form": (lambda one, path: one.on([[1.0] * 6], 1e308), r"features and targets do not fit"),
+    "outputs of a number": (lambda one, path: accuracy(1.0, Y), r"accuracy: outputs = 1\.0, expected a tensor"),
+    "targets of an array": (lambda one, path: accuracy(X, np.ones(3)), r"accuracy: targets = .*, expected a tensor"),
+    "metadata of a list": (lambda one, path: save_state({}, path, [None]), r"metadata = \[None\], expected texts by"),
+    "metadata of numbers": (lambda one, path: save_state({}, path, {"a": 1}), r"metadata = 1, expected texts by name"),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), WRONG_CALLS.values(), ids=WRONG_CALLS)
+def test_calls_that_were_not_refused_in_words(call, words, tmp_path):
+    with pytest.raises(FreewalkError, match=words):
+        call(objective_of(perceptron()), tmp_path / "state.safetensors")

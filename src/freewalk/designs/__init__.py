@@ -26,4 +26,13 @@ from freewalk.designs.mhlj import MHLJ
 from freewalk.designs.simple_walk import SimpleWalk
 from freewalk.designs.stay import Stay
 
-__all__ = ["MHLJ", "Centralized", "ClosedFormMHLJ", "Decaying", "FromMatrix", "Metropolis", "SimpleWalk", "Stay"]
+__all__ = [
+    "MHLJ",
+    "Centralized",
+    "ClosedFormMHLJ",
+    "Decaying",
+    "FromMatrix",
+    "Metropolis",
+    "SimpleWalk",
+    "Stay",
+]

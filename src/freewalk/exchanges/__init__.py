@@ -16,4 +16,8 @@ from freewalk.exchanges.exchange import Gathering as Gathering
 from freewalk.exchanges.gossip import Gossip
 from freewalk.exchanges.meet import Meet
 
-__all__ = ["Average", "Gossip", "Meet"]
+__all__ = [
+    "Average",
+    "Gossip",
+    "Meet",
+]

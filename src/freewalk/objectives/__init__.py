@@ -22,4 +22,7 @@ from freewalk.objectives.logistic import Logistic
 from freewalk.objectives.objective import Objective as Objective
 from freewalk.objectives.predictor import Predictor as Predictor
 
-__all__ = ["LeastSquares", "Logistic"]
+__all__ = [
+    "LeastSquares",
+    "Logistic",
+]

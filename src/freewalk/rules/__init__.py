@@ -29,4 +29,13 @@ from freewalk.rules.sgd import SGD
 from freewalk.rules.visit_weighted import VisitWeighted
 from freewalk.rules.walkman import Walkman
 
-__all__ = ["SAG", "SGD", "AdaGrad", "CombineFirst", "GradientTracking", "Momentum", "VisitWeighted", "Walkman"]
+__all__ = [
+    "SAG",
+    "SGD",
+    "AdaGrad",
+    "CombineFirst",
+    "GradientTracking",
+    "Momentum",
+    "VisitWeighted",
+    "Walkman",
+]

@@ -387,11 +387,13 @@ def _one_in_words(annotation: Any) -> str:
 
 
 def explanations(documented: Any) -> dict[str, str]:
-    """The description of each parameter in a numpydoc docstring."""
+    """The description of each parameter in a numpydoc docstring; of a class also those of the classes it extends."""
+    bases = documented.__bases__ if isinstance(documented, type) else ()
+    inherited = {name: words for base in bases for name, words in explanations(base).items()}
     text = inspect.getdoc(documented) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+$|\Z)", text, re.DOTALL | re.MULTILINE)
     found: dict[str, str] = {}
     for entry in re.finditer(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)+)", section[1] if section else "", re.MULTILINE):
         words = " ".join(entry[2].split())
         found |= {name.strip(" *"): words for name in entry[1].partition(" : ")[0].split(",")}
-    return found
+    return inherited | found

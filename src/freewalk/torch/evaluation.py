@@ -40,6 +40,8 @@ def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     >>> float(accuracy(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1])))
     0.5
     """
+    for name, given in (("outputs", outputs), ("targets", targets)):
+        check.instance("accuracy", name, given, torch.Tensor, "a tensor")
     if outputs.ndim < 2 or outputs.shape[1] == 1:
         return ((outputs.reshape(-1) > 0) == (targets.reshape(-1) > 0)).double().mean()
     return (outputs.argmax(dim=1) == targets).double().mean()

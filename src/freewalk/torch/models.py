@@ -119,6 +119,10 @@ def save_state(state: Mapping[str, torch.Tensor], path: Any, metadata: Mapping[s
     target = target if target.suffix else target.with_suffix(".safetensors")
     if target.suffix not in _SUFFIXES:
         raise _files.fail("save_model", "path", str(target), f"a file that ends in {' or '.join(_SUFFIXES)}")
+    texts = {} if metadata is None else metadata
+    stored = dict(_files.instance("save_model", "metadata", texts, Mapping, "texts by name"))
+    for text in (*stored, *stored.values()):
+        _files.instance("save_model", "metadata", text, str, "texts by name")
     with replacing(target) as temporary:
         if target.suffix == ".safetensors":
             try:
@@ -126,7 +130,7 @@ def save_state(state: Mapping[str, torch.Tensor], path: Any, metadata: Mapping[s
             except ImportError:
                 raise MissingExtra("safetensors", "torch") from None
             separate = {name: part.detach().cpu().clone().contiguous() for name, part in state.items()}
-            save_file(separate, str(temporary), metadata=dict(metadata or {}))
+            save_file(separate, str(temporary), metadata=stored)
         else:
             torch.save({name: part.detach().cpu() for name, part in state.items()}, temporary)
     return target

@@ -201,11 +201,12 @@ class TorchObjective(Objective):
 
     def numbers(self, node: int) -> torch.Tensor:
         """The numbers of the samples of a node."""
-        return torch.arange(int(self.offsets[node]), int(self.offsets[node + 1]))
+        place = check.whole("TorchObjective", "node", node, 0, self.n - 1)
+        return torch.arange(int(self.offsets[place]), int(self.offsets[place + 1]))
 
     def samples(self, node: int) -> int:
         """Return the number of samples of a node; 0 at a relay."""
-        return int(self.sizes[node])
+        return len(self.numbers(node))
 
     def one_sample(self) -> tuple[Any, Any]:
         """Inputs and targets of the first sample, as a batch of one."""
@@ -362,11 +363,12 @@ class TorchObjective(Objective):
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> TorchObjective:
         """Return the same module and loss on other samples, which belong to one node and are reshaped to fit."""
-        pair = [torch.as_tensor(np.array(part)) for part in (features, targets)]
-        for place, own in enumerate(self._samples.tensors or ()):
-            if pair[place][:1].numel() == own[:1].numel():
-                pair[place] = pair[place].reshape(-1, *own.shape[1:])
-            pair[place] = pair[place].to(own.dtype)
+        with check.attempt("TorchObjective: features and targets do not fit the module's own"):
+            pair = [torch.as_tensor(np.array(part)) for part in (features, targets)]
+            for place, own in enumerate(self._samples.tensors or ()):
+                if pair[place][:1].numel() == own[:1].numel():
+                    pair[place] = pair[place].reshape(-1, *own.shape[1:])
+                pair[place] = pair[place].to(own.dtype)
         return self._with(tuple(pair), measure_on=self.measure_on, rising=self.rising)
 
     def _with(self, samples: Any, **options: Any) -> TorchObjective:
@@ -391,7 +393,8 @@ class TorchObjective(Objective):
         """Return ∇f_v(x), with zeros for the buffers; if samples are given by number, for these only."""
         row, numbers = self._row(x), self.numbers(node)
         if sample is not None:
-            numbers = int(self.offsets[node]) + torch.as_tensor(np.atleast_1d(sample))
+            high = len(numbers) - 1
+            numbers = numbers[check.integers("TorchObjective", "sample", sample, None, low=0, high=high).reshape(-1)]
         looped = Looped(self, row.dtype, _CPU)
         with looped.undisturbed():
             parts = looped.gradient(self.views(row), numbers, float(self.node_weights[node]), 0)

@@ -259,7 +259,7 @@ class CPULearning(StoppingLearning):
                 super().do(stretch, path)
             else:
                 self._run(self.lesson, stretch, path)
-        except NumbaError as error:
+        except (NumbaError, AssertionError) as error:  # before 0.66, numba asserts what it cannot compile
             raise not_compiled("cpu", self.job, self.passage.phase, error) from error
 
     def _run(self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path) -> None:
