@@ -86,9 +86,10 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
         row[ROWS_A_HOP] = int(move.rows is not None and len(move.rows) > 1)
         if move.ratio is not None:
             ratio = np.asarray(move.ratio)  # corrected jumps share one
-            shared = [index for index, known in enumerate(ratios) if np.array_equal(known, ratio)]
-            row[RATIO] = shared[0] if shared else len(ratios)
-            ratios += [] if shared else [ratio]
+            same = (index for index, known in enumerate(ratios) if np.array_equal(known, ratio))
+            row[RATIO] = next(same, len(ratios))
+            if row[RATIO] == len(ratios):
+                ratios.append(ratio)
         if move.law is not None:
             row[LAW] = len(laws)
             law = np.asarray(move.law)
