@@ -280,7 +280,8 @@ class Checks:
 
         An array of dtype `keep` that `is_fixed` is not copied.
         """
-        if shape is None and (isinstance(values, str) or not (isinstance(values, Sized) or _is_array(values))):
+        several = isinstance(values, Sized) or (hasattr(values, "__array__") and not isinstance(values, np.generic))
+        if shape is None and (isinstance(values, str) or not several):
             return np.array(self.whole(who, name, values, low, high, remedy), dtype=np.int64)
         kept = keep is not None and is_fixed(values, keep)
         array = values if kept else self.array(who, name, values, "whole numbers", remedy)
@@ -326,10 +327,6 @@ class Checks:
             sizes = ["any" if size is None else str(size) for size in shape]
             words = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
             raise self._error(who, f"{name} has shape {array.shape}, expected {words}", remedy)
-
-
-def _is_array(values: Any) -> bool:
-    return hasattr(values, "__array__") and not isinstance(values, np.generic)
 
 
 def _span(low: int, high: int, given: int | None = None) -> str:
