@@ -140,7 +140,7 @@ def test_junk(here: Path, text: str) -> None:
 def test_what_is_no_file_of_a_spec(here: Path) -> None:
     (here / "big.toml").write_bytes(b"#" * 10_000_001)
     for path, words in (
-        ("/dev/zero", "it is a folder, a pipe or a device"),
+        ("/dev/zero", "has more than 10,000,000 bytes"),
         ("big.toml", "has more than"),
         (".", "cannot be read"),
         ("none.toml", "cannot be read"),

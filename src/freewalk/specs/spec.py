@@ -16,7 +16,6 @@ from freewalk.specs import catalogue, own
 from freewalk.specs.keys import Tables, names_in, read_tables
 from freewalk.specs.plan import Plan as Plan
 from freewalk.specs.plan import Posed, files_of, make_plan, make_problem, parts_of
-from freewalk.storage.files import regular
 
 #: Called with the number of a walk and its record: with partial records during the walk, then with the complete one.
 Keep = Callable[[int, Record], None]
@@ -191,7 +190,7 @@ def load(path: str | os.PathLike[str]) -> Spec:
     """Read and check a spec. Nothing that it names is imported or read until it is run."""
     file = check.path("load", "path", path)
     try:
-        with regular(file).open("rb") as stream:
+        with file.open("rb") as stream:  # which may be a pipe, as shells make them
             content = stream.read(_LARGEST + 1)
         text = content.decode()
     except OSError as error:
