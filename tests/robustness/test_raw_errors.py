@@ -14,6 +14,7 @@ import freewalk as fw
 from freewalk.analysis.diagnosis.findings import Diagnosis
 from freewalk.specs import load
 from freewalk.storage.files import replacing
+from freewalk.storage.locks import claim
 
 GRAPH = fw.graphs.ring(6)
 KERNEL = fw.designs.SimpleWalk().kernel(GRAPH)
@@ -122,3 +123,10 @@ def test_a_previous_file_is_kept_where_there_was_one(tmp_path: Path, before: boo
         raise OSError(28, "No space left on device")
     assert ("the previous file is kept" in str(caught.value)) == before
     assert (tmp_path / "file").exists() == before
+
+
+@pytest.mark.parametrize(("begun", "words"), [(True, "finished results are kept"), (False, "choose another folder")])
+def test_finished_results_are_kept_where_there_may_be_some(tmp_path: Path, begun: bool, words: str) -> None:
+    (tmp_path / "run" / "lock").mkdir(parents=True) if begun else (tmp_path / "run").write_text("a file")
+    with pytest.raises(fw.FreewalkError, match=rf"run/lock: cannot be written \(.*\); {words}$"):
+        claim(tmp_path / "run" / "lock")
