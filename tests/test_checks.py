@@ -86,7 +86,7 @@ def test_a_text_can_be_shown_and_written(value):
         check.text("Kernel", "label", value)
 
 
-@pytest.mark.parametrize("value", [None, 5, "", "a\0b", b"a", ["a"]], ids=ascii)
+@pytest.mark.parametrize("value", [None, 5, "", "a\0b", b"a", ["a"], "\ud800"], ids=ascii)
 def test_paths(value):
     assert check.path("save", "path", "a/b") == check.path("save", "path", Path("a/b")) == Path("a/b")
     with pytest.raises(GraphError, match=r"save: path = .*, expected the path of a file"):

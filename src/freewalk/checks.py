@@ -181,6 +181,7 @@ class Checks:
         """The path of a file or folder."""
         try:
             words = os.fspath(value)
+            os.fsencode(words)  # fails for half a pair, which no file system has
         except Exception:  # a TypeError, or whatever a foreign object raises
             words = b""
         if not isinstance(words, str) or not words or "\0" in words:

@@ -25,6 +25,18 @@ def diagnosis() -> Diagnosis:
     return fw.diagnose(GRAPH, np.arange(1.0, 7.0), budget=1.0)
 
 
+def test_half_a_pair_is_no_path() -> None:
+    with pytest.raises(fw.FreewalkError, match=r"load: path = '\\ud800', expected the path of a file"):
+        load("\ud800")
+
+
+def test_a_limit_beyond_all_steps_that_settle() -> None:
+    problem, other = (fw.objectives.LeastSquares.synthetic(6, 2, heavy=1, samples=count, seed=1) for count in (1, 2))
+    kernel = fw.designs.Metropolis(power=1).kernel(GRAPH, other.smoothness)
+    with pytest.raises(fw.FreewalkError, match=r"did not converge: .* near the stability limit, or beyond"):
+        fw.analysis.matched_steps(problem, kernel, KERNEL, limit=2.0**63)
+
+
 def named(one: float) -> float:
     """A function of the user's."""
     return one

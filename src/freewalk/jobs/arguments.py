@@ -345,7 +345,7 @@ def start(
 
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
     """Nodes as numbers: given by number, or by name if the graph has names."""
-    check.room(who, name, 64.0 * value.size if isinstance(value, np.ndarray) else 0.0)
+    check.room(who, name, 64.0 * value.size if issubclass(type(value), np.ndarray) else 0.0)
     given = value.tolist() if hasattr(value, "tolist") else value  # arrays and table columns
     rows = given if issubclass(type(given), (list, tuple)) else [given]
     words = [word for row in rows for word in (row if issubclass(type(row), (list, tuple)) else [row])]
