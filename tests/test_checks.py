@@ -96,7 +96,7 @@ def test_paths(value):
 def test_functions_can_be_called_as_they_will_be():
     assert check.function("learn", "progress", None, ["step", "steps"]) is None
     assert check.function("learn", "progress", print, ["step", "steps"]) is print
-    for wrong in ("x", 5, lambda step: None):
+    for wrong in ("x", 5, lambda step: None, int, dict):
         with pytest.raises(GraphError, match=r"learn: progress = .*, expected a function progress\(step, steps\)"):
             check.function("learn", "progress", wrong, ["step", "steps"])
 

@@ -25,6 +25,20 @@ def diagnosis() -> Diagnosis:
     return fw.diagnose(GRAPH, np.arange(1.0, 7.0), budget=1.0)
 
 
+def test_initial_models_whose_rows_differ_in_length() -> None:
+    problem = fw.objectives.LeastSquares.synthetic(6, 2, seed=1)
+    for tokens in (1, 2):
+        with pytest.raises(fw.FreewalkError, match=r"learn: initial cannot be read .* \(its rows differ in length\)"):
+            fw.learn(problem, KERNEL, fw.SGD(1e-3), steps=1, tokens=tokens, initial=[[1], [2, 3], []])
+
+
+@pytest.mark.parametrize("partitioner", [fw.data.Quantity, fw.data.Dirichlet])
+def test_a_number_of_any_precision_is_a_number(partitioner: Any) -> None:
+    labels = [0, 1] * 50
+    long, usual = (partitioner(kind("0.5")).partition(labels, n=5, seed=1).nodes for kind in (np.longdouble, float))
+    assert (long == usual).all()
+
+
 def test_half_a_pair_is_no_path() -> None:
     with pytest.raises(fw.FreewalkError, match=r"load: path = '\\ud800', expected the path of a file"):
         load("\ud800")

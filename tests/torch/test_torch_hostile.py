@@ -10,6 +10,7 @@ import torch
 from nets import classes, perceptron
 from torch import nn
 
+import freewalk as fw
 from freewalk.errors import FreewalkError
 from freewalk.torch import Optimizer, TorchObjective
 from freewalk.torch.models import convolutional, save_state, softmax
@@ -112,3 +113,10 @@ def test_models_that_do_not_fit_into_memory(make: Any, sizes: dict[str, Any]) ->
 def test_models_without_inner_layers(none: Any) -> None:
     assert sum(part.numel() for part in layered(64, 10, none).parameters()) == 650
     assert sum(part.numel() for part in convolutional((1, 8, 8), 10, none).parameters()) == 650
+
+
+@pytest.mark.parametrize("step", [1e308, fw.schedules.Constant(1e200)])
+def test_a_step_that_its_optimizer_cannot_take(step: Any) -> None:
+    objective, kernel = made(), fw.designs.Metropolis().kernel(fw.graphs.ring(8))
+    with pytest.raises(FreewalkError, match=r"Optimizer: Adam fails in a step: .* without overflow"):
+        fw.learn(objective, kernel, Optimizer("Adam", step=step), steps=2)

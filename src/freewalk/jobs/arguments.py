@@ -275,6 +275,8 @@ def models(
     if tokens > 1:  # those of a walk start with its model, unless each is given its own
         what, shape = f"the models of {walks:,} × {tokens:,} tokens", (walks, tokens, dim)
         check.room("learn", what, 8.0 * walks * tokens * dim, "run fewer walks or tokens at a time")
+        if initial is not None and not issubclass(type(initial), np.ndarray):
+            initial = check.floats("learn", "initial", initial)
         if initial is not None and np.shape(initial) == shape:
             flat = check.floats("learn", "initial", initial).reshape(-1, dim)
             return models(flat, objective, walks * tokens, seed, kind)
