@@ -86,7 +86,7 @@ def test_a_text_can_be_shown_and_written(value):
         check.text("Kernel", "label", value)
 
 
-@pytest.mark.parametrize("value", [None, 5, "", "a\0b", b"a", ["a"]], ids=ascii)
+@pytest.mark.parametrize("value", [None, 5, "", "a\0b", b"a", ["a"], "\ud800"], ids=ascii)
 def test_paths(value):
     assert check.path("save", "path", "a/b") == check.path("save", "path", Path("a/b")) == Path("a/b")
     with pytest.raises(GraphError, match=r"save: path = .*, expected the path of a file"):
@@ -96,7 +96,7 @@ def test_paths(value):
 def test_functions_can_be_called_as_they_will_be():
     assert check.function("learn", "progress", None, ["step", "steps"]) is None
     assert check.function("learn", "progress", print, ["step", "steps"]) is print
-    for wrong in ("x", 5, lambda step: None):
+    for wrong in ("x", 5, lambda step: None, int, dict):
         with pytest.raises(GraphError, match=r"learn: progress = .*, expected a function progress\(step, steps\)"):
             check.function("learn", "progress", wrong, ["step", "steps"])
 

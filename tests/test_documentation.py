@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -126,3 +127,38 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
 def test_what_rules_and_moves_cannot_do_has_a_place() -> None:
     assert "What a rule cannot do" in headings(DOCS / "explanation" / "rules.md")
     assert "Designs have no memory" in headings(DOCS / "how-to" / "which-design.md")
+
+
+TITLE = "the entrapment problem in random walk decentralized learning"
+AUTHORS = "liu, el rouayheb, dwyer"
+INTRODUCING = {"README.md", *(f"docs/explanation/{name}.md" for name in ("reproduction", "studies", "paper-map"))}
+
+
+def plain(text: str) -> str:
+    """A text in small letters, on one line."""
+    return " ".join(text.lower().split())
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Every docstring of the package, and its place."""
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield f"{file.stem}.{getattr(node, 'name', '')}", plain(ast.get_docstring(node) or "")
+
+
+@pytest.mark.parametrize("page", FILES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_that_names_the_conference_paper_names_the_journal_version(page: Path) -> None:
+    text = plain(page.read_text(encoding="utf-8"))
+    assert TITLE in text or str(page.relative_to(ROOT)) not in INTRODUCING
+    assert TITLE not in text or "journal version" in text or "#the-journal-version" in text
+
+
+def test_docstrings_that_cite_the_conference_paper_lead_to_the_journal_version() -> None:
+    found = {place: text for place, text in docstrings() if AUTHORS in text or TITLE in text}
+    assert {"mhlj.MHLJ", "logistic.Logistic", "lemmas.lemma_1", "theorem.theorem_1", "race.matched_steps"} <= set(found)
+    in_full = {place for place, text in found.items() if TITLE in text}
+    assert in_full == {"mhlj.MHLJ"}  # one place, to which the others refer
+    assert "arxiv 2604.12260" in found["mhlj.MHLJ"]
+    for place, text in found.items():
+        assert place in in_full or "journal version: `freewalk.designs.mhlj`" in text, place

@@ -181,6 +181,7 @@ class Checks:
         """The path of a file or folder."""
         try:
             words = os.fspath(value)
+            os.fsencode(words)  # fails for half a pair, which no file system has
         except Exception:  # a TypeError, or whatever a foreign object raises
             words = b""
         if not isinstance(words, str) or not words or "\0" in words:
@@ -196,9 +197,9 @@ class Checks:
         try:
             if value is not None:
                 inspect.signature(value).bind(*arguments, **{one: one for one in optional if takes(value, one)})
-        except ValueError:  # a builtin without a signature: calling it will tell
-            pass
-        except Exception:  # a TypeError, or whatever a foreign object raises
+        except Exception as error:  # a TypeError, or whatever a foreign object raises
+            if type(error) is ValueError and not issubclass(type(value), type):
+                return cast("Callable[..., Any]", value)  # a builtin without a signature: calling it will tell
             forms = [f"{name}({', '.join([*arguments, *more])})" for more in ((), optional)[: 1 + bool(optional)]]
             raise self.fail(who, name, value, f"a function {' or '.join(forms)}") from None
         return cast("Callable[..., Any] | None", value)

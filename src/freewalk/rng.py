@@ -11,7 +11,7 @@ Which word decides what is a public contract and never changes:
   stream, seven for the use and 23 for the block of two words. `GRAPH`, use 0, draws the edges of preferential graphs
   (walk 0, step = node), `INITIAL`, use 1, initial models, `EXCHANGE`, use 2, the draws of exchanges (walk = replica),
   `BATCH`, use 3, the samples of a minibatch, `SEED`, use 4, word k: the seed of anything else random in the k-th local
-step, such as dropout, and `SWEEP`, use 5, the values of a sweep. The others are free; none ever changes its meaning.
+  step, such as dropout, and `SWEEP`, use 5, the values of a sweep. The others are free; none ever changes its meaning.
 
 The functions on words are plain arithmetic on unsigned 64-bit integers. They accept numpy scalars and arrays, and numba
 compiles the same source. A decision compares integers, or at most one correctly rounded product of floats, so no

@@ -5,6 +5,7 @@ A test is named after the fact. Where the paper can be read in two ways both are
 
 import ast
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from freewalk import analysis
 from freewalk.analysis import theory
 from freewalk.designs import MHLJ, ClosedFormMHLJ, Decaying, Metropolis
 from freewalk.objectives import LeastSquares, Logistic
+from freewalk.paper import figure_2
 from freewalk.paper.evidence import published
 from freewalk.paper.files import fit_path, spec_path
 from freewalk.paper.fit import Fit
@@ -109,10 +111,11 @@ def test_the_drawing_of_the_five_ring_is_that_of_51():
     assert drawn == pytest.approx([50 / 51, 1 / 102, 0, 0, 1 / 102], abs=1e-15)
     stated = dense(Metropolis(power=1).kernel(FIVE, IMPORTANCE))[0]
     assert stated == pytest.approx([99 / 100, 1 / 200, 0, 0, 1 / 200], abs=1e-15)
-    around = np.array(
-        [IMPORTANCE[node] for node in (0, 1, 4)]
-    )  # the other reading: shares among node 1 and its neighbours
-    assert around / around.sum() == pytest.approx([50 / 51, 1 / 102, 1 / 102], abs=1e-15)
+    # The other reading: shares among a node and its neighbours, which the drawing does not have at node 2.
+    shares = (FIVE.adjacency().toarray() + np.eye(5)) * IMPORTANCE
+    shares /= shares.sum(axis=1, keepdims=True)
+    assert shares[0] == pytest.approx([50 / 51, 1 / 102, 0, 0, 1 / 102], abs=1e-15)
+    assert shares[1] == pytest.approx([100 / 102, 1 / 102, 1 / 102, 0, 0], abs=1e-15)
 
 
 # Rows 5 to 8: losses and weights. Small problems on the plain runtime.
@@ -504,6 +507,9 @@ def test_a_total_variation_counts_twice():
         values = generator.standard_normal((6, 2))
         largest, variation = (values**2).sum(axis=1).max(), np.abs(first - second).sum() / 2
         assert np.sum((first @ values - second @ values) ** 2) <= 4 * variation**2 * largest
+        assert (
+            np.sum((first @ values - second @ values) ** 2) <= np.abs(first - second).sum() ** 2 * largest
+        )  # the 1-norm
     # A walk with jumps that breaks the printed inequality, and the exact term that freewalk has in its place.
     wave = np.cos(2 * np.pi * (np.arange(80) + 0.5) / 80)
     problem = LeastSquares(np.exp(0.1 * wave)[:, None], np.exp(0.1 * wave) * np.sign(wave))
@@ -605,3 +611,26 @@ def test_every_fact_of_this_file_is_on_the_page():
     cited = {name for file, name in CITATION.findall(PAGE.read_text()) if ROOT / file == here}
     about_the_page = {name for name in functions(here) if name.startswith("test_every_")}
     assert cited == {name for name in functions(here) if name.startswith("test_")} - about_the_page
+
+
+def test_every_place_that_judges_the_drawing_tells_both_readings():
+    told = " ".join(sections(PAGE.read_text())[4].split())
+    assert "has these numbers for L₁ = 51; for 100 it has 1/200 and 99/100" in told
+    assert (
+        "with the stated L₁ = 100: L_j divided by the sum of L over node 1 and its neighbours is exactly 1/102" in told
+    )
+    spec = tomllib.loads(spec_path("2", "stated").read_text(encoding="utf-8"))
+    drawn = [one for one in figure_2.judge(figure_2.numbers(spec)) if "1/102" in one.claim or "50/51" in one.claim]
+    assert [one.outcome for one in drawn] == ["fail", "fail"]
+    for verdict in drawn:
+        assert "With the stated L₁ = 100 the chain has 1/200 and 99/100" in verdict.comment
+        assert "those of L₁ = 51, or of L_j / Σ L over node 1 and its neighbours" in verdict.comment
+
+
+def test_every_page_calls_the_total_variation_a_convention():
+    told = " ".join(sections(PAGE.read_text())[22].split())
+    assert "If it is the 1-norm, which some authors call so, the inequality holds" in told
+    for page in ("paper-differences", "paper-map", "theory"):
+        text = PAGE.with_name(f"{page}.md").read_text(encoding="utf-8")
+        assert "#22-the-convention-of-the-total-variation" in text
+        assert "missing factor" not in text

@@ -48,6 +48,13 @@ def test_they_are_no_options(kind: type) -> None:
             fw.SGD(0.1, **options)
 
 
+@pytest.mark.parametrize("kind", [np.ndarray, list, str, int])
+def test_they_are_no_nodes(kind: type) -> None:
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(6))
+    with pytest.raises(fw.FreewalkError, match="nodes = something of type"):
+        fw.analysis.escape_time(kernel, Liar(kind))
+
+
 @pytest.mark.long
 def test_none_gets_through_the_public_surface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

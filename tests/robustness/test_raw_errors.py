@@ -14,6 +14,7 @@ import freewalk as fw
 from freewalk.analysis.diagnosis.findings import Diagnosis
 from freewalk.specs import load
 from freewalk.storage.files import replacing
+from freewalk.storage.locks import claim
 
 GRAPH = fw.graphs.ring(6)
 KERNEL = fw.designs.SimpleWalk().kernel(GRAPH)
@@ -22,6 +23,32 @@ KERNEL = fw.designs.SimpleWalk().kernel(GRAPH)
 @pytest.fixture(scope="module")
 def diagnosis() -> Diagnosis:
     return fw.diagnose(GRAPH, np.arange(1.0, 7.0), budget=1.0)
+
+
+def test_initial_models_whose_rows_differ_in_length() -> None:
+    problem = fw.objectives.LeastSquares.synthetic(6, 2, seed=1)
+    for tokens in (1, 2):
+        with pytest.raises(fw.FreewalkError, match=r"learn: initial cannot be read .* \(its rows differ in length\)"):
+            fw.learn(problem, KERNEL, fw.SGD(1e-3), steps=1, tokens=tokens, initial=[[1], [2, 3], []])
+
+
+@pytest.mark.parametrize("partitioner", [fw.data.Quantity, fw.data.Dirichlet])
+def test_a_number_of_any_precision_is_a_number(partitioner: Any) -> None:
+    labels = [0, 1] * 50
+    long, usual = (partitioner(kind("0.5")).partition(labels, n=5, seed=1).nodes for kind in (np.longdouble, float))
+    assert (long == usual).all()
+
+
+def test_half_a_pair_is_no_path() -> None:
+    with pytest.raises(fw.FreewalkError, match=r"load: path = '\\ud800', expected the path of a file"):
+        load("\ud800")
+
+
+def test_a_limit_beyond_all_steps_that_settle() -> None:
+    problem, other = (fw.objectives.LeastSquares.synthetic(6, 2, heavy=1, samples=count, seed=1) for count in (1, 2))
+    kernel = fw.designs.Metropolis(power=1).kernel(GRAPH, other.smoothness)
+    with pytest.raises(fw.FreewalkError, match=r"did not converge: .* near the stability limit, or beyond"):
+        fw.analysis.matched_steps(problem, kernel, KERNEL, limit=2.0**63)
 
 
 def named(one: float) -> float:
@@ -122,3 +149,10 @@ def test_a_previous_file_is_kept_where_there_was_one(tmp_path: Path, before: boo
         raise OSError(28, "No space left on device")
     assert ("the previous file is kept" in str(caught.value)) == before
     assert (tmp_path / "file").exists() == before
+
+
+@pytest.mark.parametrize(("begun", "words"), [(True, "finished results are kept"), (False, "choose another folder")])
+def test_finished_results_are_kept_where_there_may_be_some(tmp_path: Path, begun: bool, words: str) -> None:
+    (tmp_path / "run" / "lock").mkdir(parents=True) if begun else (tmp_path / "run").write_text("a file")
+    with pytest.raises(fw.FreewalkError, match=rf"run/lock: cannot be written \(.*\); {words}$"):
+        claim(tmp_path / "run" / "lock")

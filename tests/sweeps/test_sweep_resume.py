@@ -164,7 +164,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     results = Results(tmp_path / "points")
     with pytest.raises(RecordError, match=r"points.*cannot be written"):
         results.write("key", b"found")
-    with pytest.raises(RecordError, match=r"locks/key: cannot be written \(.*\); finished results are kept"):
+    with pytest.raises(RecordError, match=r"locks/key: cannot be written \(.*\); choose another folder"):
         results.lock("key")
 
 

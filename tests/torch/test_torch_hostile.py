@@ -10,9 +10,11 @@ import torch
 from nets import classes, perceptron
 from torch import nn
 
+import freewalk as fw
 from freewalk.errors import FreewalkError
 from freewalk.torch import Optimizer, TorchObjective
-from freewalk.torch.models import save_state
+from freewalk.torch.models import convolutional, save_state, softmax
+from freewalk.torch.models import perceptron as layered
 
 DATA = classes()
 
@@ -89,3 +91,32 @@ def test_functions_in_rules_are_shown_by_name() -> None:
     assert "factory=<function test_functions_in_rules_are_shown_by_name.<locals>.own>" in repr(Optimizer(own))
     with pytest.raises(FreewalkError, match="Optimizer: <function failing> cannot be made"):
         Optimizer(failing)
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [
+        (softmax, {"inputs": 2, "outputs": 2**50}),
+        (softmax, {"inputs": 2**62, "outputs": 2**62}),
+        (layered, {"inputs": 2**50, "outputs": 2}),
+        (layered, {"inputs": 2, "outputs": 2, "hidden": (2**50,)}),
+        (convolutional, {"shape": (1, 8, 8), "outputs": 2, "channels": (2**50,)}),
+        (convolutional, {"shape": (1, 2**30, 2**30), "outputs": 2}),
+    ],
+)
+def test_models_that_do_not_fit_into_memory(make: Any, sizes: dict[str, Any]) -> None:
+    with pytest.raises(FreewalkError, match=r"a layer of [\d,]+ weights would take .* of memory here; make it smaller"):
+        make(**sizes)
+
+
+@pytest.mark.parametrize("none", [(), [], np.array([])])
+def test_models_without_inner_layers(none: Any) -> None:
+    assert sum(part.numel() for part in layered(64, 10, none).parameters()) == 650
+    assert sum(part.numel() for part in convolutional((1, 8, 8), 10, none).parameters()) == 650
+
+
+@pytest.mark.parametrize("step", [1e308, fw.schedules.Constant(1e200)])
+def test_a_step_that_its_optimizer_cannot_take(step: Any) -> None:
+    objective, kernel = made(), fw.designs.Metropolis().kernel(fw.graphs.ring(8))
+    with pytest.raises(FreewalkError, match=r"Optimizer: Adam fails in a step: .* without overflow"):
+        fw.learn(objective, kernel, Optimizer("Adam", step=step), steps=2)

@@ -167,7 +167,7 @@ class Quantity(_Skewed):
 
     def assign(self, samples: Pool, n: int, random: np.random.Generator) -> NDArray[np.int64]:
         """Return the node of each sample."""
-        sizes = apportion(len(samples), random.dirichlet(np.full(n, self.alpha)), least=self.least)
+        sizes = apportion(len(samples), random.dirichlet(np.full(n, self.alpha, dtype=np.float64)), least=self.least)
         return _dealt(random.permutation(len(samples)), sizes)
 
 
@@ -203,7 +203,8 @@ class Dirichlet(_Skewed):
         """Return the node of each sample."""
         labels, classes = samples.labels()
         totals = np.bincount(labels, minlength=classes)
-        counts = np.array([apportion(total, random.dirichlet(np.full(n, self.alpha))) for total in totals]).T
+        weights = np.full(n, self.alpha, dtype=np.float64)
+        counts = np.array([apportion(total, random.dirichlet(weights)) for total in totals]).T
         _fill(counts, self.least)
         return _placed(labels, counts, random)
 

@@ -275,6 +275,8 @@ def models(
     if tokens > 1:  # those of a walk start with its model, unless each is given its own
         what, shape = f"the models of {walks:,} × {tokens:,} tokens", (walks, tokens, dim)
         check.room("learn", what, 8.0 * walks * tokens * dim, "run fewer walks or tokens at a time")
+        if initial is not None and not issubclass(type(initial), np.ndarray):
+            initial = check.floats("learn", "initial", initial)
         if initial is not None and np.shape(initial) == shape:
             flat = check.floats("learn", "initial", initial).reshape(-1, dim)
             return models(flat, objective, walks * tokens, seed, kind)
@@ -345,7 +347,7 @@ def start(
 
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
     """Nodes as numbers: given by number, or by name if the graph has names."""
-    check.room(who, name, 64.0 * value.size if isinstance(value, np.ndarray) else 0.0)
+    check.room(who, name, 64.0 * value.size if issubclass(type(value), np.ndarray) else 0.0)
     given = value.tolist() if hasattr(value, "tolist") else value  # arrays and table columns
     rows = given if issubclass(type(given), (list, tuple)) else [given]
     words = [word for row in rows for word in (row if issubclass(type(row), (list, tuple)) else [row])]

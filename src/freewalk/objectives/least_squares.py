@@ -73,7 +73,7 @@ class LeastSquares(Predictor):
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning*.
+    Liu, El Rouayheb, Dwyer, 2024, Section II-B. Title and journal version: `freewalk.designs.MHLJ`.
     """
 
     curvature: ClassVar[float] = 1.0

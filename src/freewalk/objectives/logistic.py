@@ -61,8 +61,8 @@ class Logistic(Predictor):
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning* (with the sign that makes it
-    a loss).
+    Liu, El Rouayheb, Dwyer, 2024, Section II-B (here with the sign that makes it a loss). Title and journal version:
+    `freewalk.designs.MHLJ`.
     """
 
     curvature: ClassVar[float] = 0.25

@@ -1,6 +1,7 @@
 """What a checkpoint contains: the state of a running run, what it has measured, and the record that it makes.
 
-The positions and models of the walks are a `State` (`jobs/job.py`); the file is that of a record (`record.py`).
+The positions and models of the walks are a `State` (`jobs/job.py`); the loop of the run (`loop.py`) saves it all from
+time to time, in the file of a record (`record.py`).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel, Move
 from freewalk.designs.local import choose, outcome
 from freewalk.errors import FreewalkError
+from freewalk.graphs.structure import check_bounds
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.objectives import Objective
@@ -59,6 +60,9 @@ class Reference(Runtime):
 
     def engine(self, job: Job) -> HalvesEngine:
         """Prepare a job; this runtime runs everything except modules with changing buffers or random numbers."""
+        for graph in (phase.kernel.graph for phase in job.phases):
+            if graph.is_mapped:  # another process may have written to its file since it was opened
+                check_bounds(graph.name, graph.indptr, graph.indices)
         departures = {(walk, step): node for walk, step, node in self.departures}
         walker, learner, objective = Walker(), Learner(), job.objective
         walker.along = partial(ReferenceWalk, job, departures)

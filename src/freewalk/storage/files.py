@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         _clean(target)
         temporary, handle = _beside(target)
-    except (OSError, UnicodeEncodeError) as error:
+    except OSError as error:
         raise RecordError(f"{given}: cannot be written ({_reason(error)}); give another path") from error
     try:
         yield temporary

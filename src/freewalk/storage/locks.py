@@ -33,12 +33,14 @@ class Lock:
 
 def claim(path: Path) -> Lock | None:
     """Lock a file for this process, which creates it and its folder; None if another process has it."""
+    begun = os.path.isdir(path.parent)  # so there may be results
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise RecordError(f"{path}: cannot be written ({error.strerror}); finished results are kept") from error
+            advice = "finished results are kept" if begun else "choose another folder"
+            raise RecordError(f"{path}: cannot be written ({error.strerror}); {advice}") from error
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

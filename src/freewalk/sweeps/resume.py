@@ -1,4 +1,4 @@
-"""How a sweep resumes: results are stored under the hash of all that they depend on, and only missing ones computed.
+"""How a sweep resumes: results are stored under the hash (`hashes.py`) of all that they depend on, if not yet there.
 
 A result is complete or absent, so what is there is never computed again. Whoever computes one holds its lock, a file
 that the system unlocks when its holder dies: several processes can share a folder, and no result is computed twice.

@@ -5,6 +5,7 @@ A file is safetensors, which any framework reads and which cannot contain code, 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def softmax(inputs: int, outputs: int, seed: int = 0) -> nn.Module:
     """
     inputs, outputs = _sizes("softmax", inputs, outputs)
     with seeded(seed):
-        return nn.Sequential(nn.Flatten(), nn.Linear(inputs, outputs))
+        return nn.Sequential(nn.Flatten(), _layer("softmax", inputs, outputs))
 
 
 def perceptron(inputs: int, outputs: int, hidden: Sequence[int] = (32,), seed: int = 0) -> nn.Module:
@@ -47,9 +48,9 @@ def perceptron(inputs: int, outputs: int, hidden: Sequence[int] = (32,), seed: i
     widths = check.integers("perceptron", "hidden", hidden, (None,), low=1).tolist()
     with seeded(seed):
         layers: list[nn.Module] = [nn.Flatten()]
-        for before, after in zip([inputs, *widths[:-1]], widths, strict=True):
-            layers += [nn.Linear(before, after), nn.ReLU()]
-        return nn.Sequential(*layers, nn.Linear(widths[-1] if widths else inputs, outputs))
+        for before, after in pairwise([inputs, *widths]):
+            layers += [_layer("perceptron", before, after), nn.ReLU()]
+        return nn.Sequential(*layers, _layer("perceptron", widths[-1] if widths else inputs, outputs))
 
 
 def convolutional(
@@ -71,18 +72,25 @@ def convolutional(
     rate = check.real("convolutional", "dropout", dropout, 0.0, 0.99)
     with seeded(seed):
         layers: list[nn.Module] = [nn.Flatten(), nn.Unflatten(1, (depth, height, width))]
-        for before, after in zip([depth, *filters[:-1]], filters, strict=True):
-            layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
+        for before, after in pairwise([depth, *filters]):
+            layers += [_layer("convolutional", before, after, width=3), nn.ReLU()]
             if min(height, width) >= 2:
                 layers.append(nn.MaxPool2d(2))
                 height, width = height // 2, width // 2
         layers += [nn.Flatten()] + [nn.Dropout(rate)] * (rate > 0)
         last = filters[-1] if filters else depth
-        return nn.Sequential(*layers, nn.Linear(last * height * width, outputs))
+        return nn.Sequential(*layers, _layer("convolutional", last * height * width, outputs))
 
 
 def _sizes(who: str, inputs: int, outputs: int) -> tuple[int, int]:
     return check.whole(who, "inputs", inputs, 1), check.whole(who, "outputs", outputs, 1)
+
+
+def _layer(who: str, inputs: int, outputs: int, width: int = 0) -> nn.Module:
+    """A layer whose weights fit into memory: dense, or of filters of a width."""
+    weights = inputs * outputs * max(width, 1) ** 2
+    check.room(who, f"a layer of {weights:,} weights", 4.0 * weights, "make it smaller")
+    return nn.Conv2d(inputs, outputs, width, padding=width // 2) if width else nn.Linear(inputs, outputs)
 
 
 @contextmanager

@@ -192,6 +192,7 @@ class Stepper:
         self.rule, self.parameters = rule, parameters
         self.optimizer = rule.make(parameters)
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.words = f"Optimizer: {rule._name} fails in a step"
         self.places = {name: index for index, name in enumerate(rule.vectors)}
 
     def visit(self, vectors: Sequence[torch.Tensor], gradients: Iterable[Sequence[torch.Tensor]], rate: float) -> None:
@@ -205,7 +206,7 @@ class Stepper:
                 parameter.grad = part
             for group, own in zip(self.optimizer.param_groups, self.rates, strict=True):
                 group["lr"] = own * rate
-            with torch.no_grad():
+            with torch.no_grad(), check.attempt(self.words):
                 self.optimizer.step()
             for parameter in self.parameters:
                 parameter.grad = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -228,11 +229,12 @@ def _solve(recursion: Recursion, right: Floats, rate: float, order: int, precisi
         smallest = min(smallest, left)
     if size <= _DENSE:
         matrix = np.column_stack([operator(column) for column in np.eye(size)])
-        solution = np.linalg.solve(matrix, wanted)
-        residual = wanted - operator(solution)
-        if _is_solved(residual, solution, size_of_right, max(precision, 1e-9)):
-            return np.asarray(solution.reshape(shape) * scale)
-    why = "importance or steps span too many orders of magnitude, or the step is very near the stability limit"
+        with suppress(np.linalg.LinAlgError):  # singular, as for a step far beyond the stability limit
+            solution = np.linalg.solve(matrix, wanted)
+            residual = wanted - operator(solution)
+            if _is_solved(residual, solution, size_of_right, max(precision, 1e-9)):
+                return np.asarray(solution.reshape(shape) * scale)
+    why = "importance or steps span too many orders of magnitude, or the step is near the stability limit, or beyond"
     raise AnalysisError(f"steady_state: the system for step {rate:g} did not converge: {why}. Run exact_curve")
 
 

@@ -190,7 +190,7 @@ def matched_steps(
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning*, appendix, "Step size".
+    Liu, El Rouayheb, Dwyer, 2024, appendix, "Step size". Title and journal version: `freewalk.designs.MHLJ`.
     """
     who = "matched_steps"
     expected = "a number between 0 and 1: at 1 nothing settles"

@@ -111,7 +111,7 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024, Lemma 1.
+    Liu, El Rouayheb, Dwyer, 2024, Lemma 1. Title and journal version: `freewalk.designs.MHLJ`.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def lemma_2(
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024, Lemma 2.
+    Liu, El Rouayheb, Dwyer, 2024, Lemma 2. Title and journal version: `freewalk.designs.MHLJ`.
 
     Examples
     --------

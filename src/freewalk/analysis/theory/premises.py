@@ -163,7 +163,7 @@ def assumptions(problem: Objective) -> Assumptions:
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024, appendix A.
+    Liu, El Rouayheb, Dwyer, 2024, appendix A. Title and journal version: `freewalk.designs.MHLJ`.
 
     Examples
     --------

@@ -140,7 +140,7 @@ def remark_1(kernel: Kernel) -> Overhead:
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024, Remark 1.
+    Liu, El Rouayheb, Dwyer, 2024, Remark 1. Title and journal version: `freewalk.designs.MHLJ`.
 
     Examples
     --------

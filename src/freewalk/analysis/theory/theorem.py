@@ -175,7 +175,7 @@ def theorem_1(
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024, Theorem 1.
+    Liu, El Rouayheb, Dwyer, 2024, Theorem 1. Title and journal version: `freewalk.designs.MHLJ`.
 
     Examples
     --------
