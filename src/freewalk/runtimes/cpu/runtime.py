@@ -27,7 +27,7 @@ from freewalk.runtimes.step import arrays, inputs
 
 _MOST_THREADS = 1024
 _UNROLLED = 32  # up to this many coordinates, their number is compiled in
-_CALLS = ("draw_block", "walk_block", "learn_block", "measure_rows", "mix_rows", "word")
+_CALLS = ("draw_block", "walk_block", "count_block", "step_far", "learn_block", "measure_rows", "mix_rows", "word")
 _check = Checks(FreewalkError)
 Counts = NDArray[np.int64]
 
@@ -106,7 +106,7 @@ def walking_code() -> Callable[..., None]:
     """The walking half, the same for every kernel."""
     from freewalk.compiled import native
 
-    functions = {"walk_stretch": loops.walk_stretch, "choose": native.choose}
+    functions = {"walk_stretch": loops.walk_stretch, "choose": native.choose, "fetch": native.fetch}
     return compile_functions(functions, "walk_stretch", calls=_CALLS)
 
 
@@ -136,7 +136,7 @@ class CPUWalker(Walker):
         self.job, self.threads = job, threads
         kernels = dict.fromkeys(phase.kernel for phase in job.phases)
         self.networks = dict(zip(kernels, map(inputs.flattened, kernels), strict=True))
-        self.apart: tuple[State, list[Counts]] | None = None  # visits counted separately by each thread
+        self.apart: tuple[State, list[tuple[Counts, NDArray[np.uint16]]]] | None = None  # visits, by thread
 
     def along(self, state: State, passage: Passage) -> Course:
         """Prepare to walk a passage."""
@@ -145,35 +145,40 @@ class CPUWalker(Walker):
         network = self.networks[passage.phase.kernel]
         route = inputs.route(self.job, state, passage, network)
         messages, probes = (np.zeros((state.walks, passage.marks.size), dtype=np.int64) for _ in range(2))
-        rows = self._visits(state) if state.visits_are_summed else [state.visits] * self.threads
-        return CPUWalk(network, route._replace(messages=messages, probes=probes), state, rows)
+        visits = [(state.visits, np.empty(0, dtype=np.uint16))] * self.threads
+        if state.visits_are_summed:
+            visits = self._visits(state)
+        return CPUWalk(network, route._replace(messages=messages, probes=probes), state, visits)
 
     def settle(self, state: State) -> None:
         """Add up the visits that threads have counted separately."""
         if self.apart is not None and self.apart[0] is state:
-            for visits in self.apart[1]:
-                add_counts(state.visits[0], visits[0])
+            for visits, counts in self.apart[1]:
+                add_counts(state.visits[0], counts)
+                if visits is not state.visits:
+                    add_counts(state.visits[0], visits[0])
             self.apart = None
 
-    def _visits(self, state: State) -> list[Counts]:
-        """Visit counts for each thread; the first are those of the state, the others are kept until it is settled."""
+    def _visits(self, state: State) -> list[tuple[Counts, NDArray[np.uint16]]]:
+        """Visit counts for each thread, to be added up when the state is settled; nearly all are in the narrow ones."""
         if self.apart is None or self.apart[0] is not state:
             if self.apart is not None:
                 self.settle(self.apart[0])
-            self.apart = state, [no_counts(state.visits) for _ in range(self.threads - 1)]
-        return [state.visits, *self.apart[1]]
+            wide = [state.visits, *(no_counts(state.visits) for _ in range(self.threads - 1))]
+            self.apart = state, [(visits, np.zeros(visits.size, dtype=np.uint16)) for visits in wide]
+        return self.apart[1]
 
 
 class CPUWalk(Course):
     """The walk along a passage."""
 
-    def __init__(self, network: arrays.FlatKernel, route: arrays.Route, state: State, rows: list[Counts]) -> None:
+    def __init__(self, network: arrays.FlatKernel, route: arrays.Route, state: State, visits: list[tuple[Counts, NDArray[np.uint16]]]) -> None:
         self.run, self.network, self.route = walking_code(), network, route
         self.measures = {"messages": route.messages, "probes": route.probes}
         self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # buffers of threads
-        for visits in rows:
-            counts = (state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
-            self.free.put((arrays.Walkers(*counts), loops.words()))
+        for wide, narrow in visits:
+            counts = (state.nodes, state.messages, state.probes, wide, state.path_of, state.paths)
+            self.free.put((arrays.Walkers(*counts), loops.words(narrow)))
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
         """Walk a stretch."""

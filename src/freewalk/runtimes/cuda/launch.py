@@ -96,7 +96,7 @@ def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
 
 def _bytes_read_per_step(network: arrays.FlatKernel, data: arrays.NodeData) -> int:
     """The size of what `cuda.stage_in_shared` copies."""
-    read = (network.spans, network.tails, network.limits, data.features, data.targets, data.weights)
+    read = (network.spans, network.edges, data.features, data.targets, data.weights)
     return int(sum(array.nbytes for array in read)) + 4 * int(network.spans.size)
 
 
