@@ -11,7 +11,7 @@ import numpy as np
 
 from freewalk.rng import LAST, LOW, MOVE, word_pair
 from freewalk.runtimes.mixer import mean_of, mix
-from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Visit, Words
+from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Stretch, Visit, Words
 from freewalk.runtimes.step.moves_and_messages import choose, edge_drawn, far_move, is_close, is_taken, near_move
 from freewalk.runtimes.step.update import (
     COUNTS_VISITS,
@@ -45,8 +45,9 @@ WORDS = 2048  # steps of a team whose words are drawn in advance, times its walk
 
 def words(counts: Any) -> Words:
     """Buffers for the words of a block."""
-    words, here = (np.empty(WORDS + 1, dtype=np.uint64) for _ in range(6)), np.empty(TEAM, dtype=np.uint32)
-    return Words(*words, here, np.empty(TEAM, dtype=np.uint64), np.empty(TEAM, dtype=np.int64), counts)
+    of_steps = (np.empty(WORDS + 1, dtype=np.uint64) for _ in range(6))
+    of_lanes = (np.empty(TEAM, dtype=kind) for kind in (np.uint32, np.uint64, np.int64))
+    return Words(*of_steps, *of_lanes, counts)  # type: ignore[call-arg]
 
 
 def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:
@@ -70,7 +71,7 @@ def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:
 
 
 def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any) -> None:
-    """Walk a stretch; path[t, w]: where walk first + w is at step start + t."""
+    """Walk a stretch; path[t, w]: where walk first + w is at step start + t. A shorter path is written over."""
     for base in range(stretch.first, stretch.last, TEAM):
         lanes = min(TEAM, stretch.last - base)
         now = stretch.start
@@ -83,10 +84,11 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
                 mark += 1
             if now >= stretch.stop:
                 break
-            end = min(stretch.stop, now + WORDS // lanes)
+            row = (now - stretch.start) % path.shape[0]
+            end = min(stretch.stop, now + min(WORDS // lanes, path.shape[0] - row))
             if mark < route.marks.size:
                 end = min(end, route.marks[mark])
-            block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
+            block = Block(base, lanes, base - stretch.first, row, now, end - now)
             draw_block(route, room, block)
             if lanes > 1:
                 walk_block(network, route, walkers, room, path, block)
@@ -151,8 +153,7 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
         if route.near[time] > 0:
             step_near(network, room, route.near[time], route.free[time], t * lanes, lanes)
             while room.steps[others] == np.uint64(now + t):
-                lane = np.int64(room.lanes[others])
-                step_far(network, route, walkers, room, block, t, lane, others)
+                step_far(network, route, walkers, room, block, t, np.int64(room.lanes[others]), others)
                 others += np.uint64(1)
         else:
             for lane in range(lanes):
@@ -214,9 +215,7 @@ def step_near(network: Any, room: Any, near: Any, free: Any, offset: int, lanes:
         fetch(network.spans, np.uint64(here[lane]))
 
 
-def step_far(
-    network: Any, route: Any, walkers: Any, room: Any, block: Any, t: int, lane: int, others: Any
-) -> None:
+def step_far(network: Any, route: Any, walkers: Any, room: Any, block: Any, t: int, lane: Any, others: Any) -> None:
     """One step of one lane, whatever its move."""
     index, walk = t * block.lanes + lane, np.uint64(block.base + lane)
     draws = MoveWords(room.decisions[index], room.firsts[index], room.seconds[others], room.thirds[others])
@@ -253,6 +252,27 @@ def count_block(walkers: Any, room: Any, path: Any, block: Any) -> None:
 
 
 # The learning half.
+
+
+def walk_at(address: Any, network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any) -> None:
+    """Call `walk_stretch`. Replaced at build time by an intrinsic that calls it at its address."""
+
+
+def walk_and_learn(
+    walking: Any, data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, path: Any, stretch: Any
+) -> None:
+    """Walk and learn along a stretch, in pieces as long as the path, which stays in the cache."""
+    first, last, now, stop, mark = stretch
+    while True:
+        end = min(now + path.shape[0], stop)
+        piece = Stretch(first, last, now, end, mark)
+        walk_at(walking.address, walking.network, walking.route, walking.walkers, walking.words, path, piece)
+        learn_stretch(data, lesson, vectors, mixing, room, path, piece)
+        if end >= stop:
+            break
+        now = end
+        while mark < lesson.marks.size and lesson.marks[mark] <= now:
+            mark += 1
 
 
 def learn_stretch(data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, path: Any, stretch: Any) -> None:

@@ -187,6 +187,16 @@ class Words(NamedTuple):
     counts: Any  # by node, in 16 bits: visits to add to the one row of visits, which gets 2^16 when a count wraps
 
 
+class Walking(NamedTuple):
+    """What the walking half is called with, and where it is."""
+
+    address: Any
+    network: Any
+    route: Any
+    walkers: Any
+    words: Any
+
+
 class Buffers(NamedTuple):
     """Buffers for what is computed from the models of a block and, if walks have several tokens, from all of them."""
 
