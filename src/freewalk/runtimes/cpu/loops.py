@@ -90,10 +90,7 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
                 end = min(end, route.marks[mark])
             block = Block(base, lanes, base - stretch.first, row, now, end - now)
             draw_block(route, room, block)
-            if lanes > 1:
-                walk_block(network, route, walkers, room, path, block)
-            else:
-                walk_alone(network, route, walkers, room, path, block)
+            walk_block(network, route, walkers, room, path, block)
             count_block(walkers, room, path, block)
             now = end
 
@@ -150,38 +147,28 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
         for lane in range(lanes):
             path[np.uint64(row + t), np.uint64(column + lane)] = here[lane]
         time = min(now + t - route.start, route.near.size - 1)
-        if route.near[time] > 0:
-            step_near(network, room, route.near[time], route.free[time], t * lanes, lanes)
-            while room.steps[others] == np.uint64(now + t):
-                step_far(network, route, walkers, room, block, t, np.int64(room.lanes[others]), others)
-                others += np.uint64(1)
-        else:
-            for lane in range(lanes):
-                step_far(network, route, walkers, room, block, t, lane, others)
-                others += np.uint64(room.decisions[t * lanes + lane] >= route.far[time])
+        near = route.near[time]
+        if near > 0:
+            step_near(network, room, near, route.free[time], t * lanes, lanes)
+        turn = 0
+        while turn < lanes:  # those that the list names, or all
+            lane = turn
+            if near > 0:
+                if room.steps[others] != np.uint64(now + t):
+                    break
+                lane = np.int64(room.lanes[others])
+            walk, index = np.uint64(base + lane), t * lanes + lane
+            draws = MoveWords(room.decisions[index], room.firsts[index], room.seconds[others], room.thirds[others])
+            key = DrawKey(route.seed, np.uint64(route.first) + walk, np.uint64(now + t))
+            end, left, probed = far_move(network, route.ends, np.uint64(time), key, here[lane], draws)
+            here[lane] = np.uint32(end)
+            sent[lane] += left
+            walkers.probes[walk] += probed
+            others += np.uint64((near > 0) | (draws.decision >= route.far[time]))
+            turn += 1
     for lane in range(lanes):
         walkers.nodes[base + lane] = here[lane]
         walkers.messages[base + lane] += sent[lane]
-
-
-def walk_alone(network: Any, route: Any, walkers: Any, room: Any, path: Any, block: Any) -> None:
-    """The same for a single walk, which continues from a register, without going through memory."""
-    others, sent, last = np.uint64(0), 0, route.near.size - 1
-    node = np.uint32(walkers.nodes[block.base])
-    for t in range(block.count):
-        path[np.uint64(block.row + t), np.uint64(block.column)] = node
-        time, decision = min(block.now + t - route.start, last), room.decisions[t]
-        if decision < route.near[time]:
-            end, taken = near_move(network, route.free[time], node, decision, room.firsts[t])
-            sent += taken
-        else:
-            room.here[0] = node
-            step_far(network, route, walkers, room, block, t, 0, others)
-            end = room.here[0]
-            others += np.uint64((route.near[time] > 0) | (decision >= route.far[time]))
-        node = np.uint32(end)
-    walkers.nodes[block.base] = node
-    walkers.messages[block.base] += sent
 
 
 def step_near(network: Any, room: Any, near: Any, free: Any, offset: int, lanes: int) -> None:
@@ -191,40 +178,29 @@ def step_near(network: Any, room: Any, near: Any, free: Any, offset: int, lanes:
     """
     here, picked, decisions = room.here, room.picked, room.decisions
     large = network.edges.size > LARGE
-    for lane in range(lanes):
-        picked[lane] = edge_drawn(network, here[lane], room.firsts[offset + lane])
-    for lane in range(lanes if large else 0):
-        fetch(network.edges, picked[lane])
-    close = False
-    for lane in range(lanes):
-        edge = network.edges[picked[lane]]
-        picked[lane] = edge
-        close |= is_close(decisions[offset + lane], edge)
+    close = lanes < FEW
+    if not close:
+        for lane in range(lanes):
+            picked[lane] = edge_drawn(network, here[lane], room.firsts[offset + lane])
+        for lane in range(lanes if large else 0):
+            fetch(network.edges, picked[lane])
+        for lane in range(lanes):
+            edge = network.edges[picked[lane]]
+            picked[lane] = edge
+            close |= is_close(decisions[offset + lane], edge)
+    for lane in range(0 if close else lanes):
+        edge, decision = picked[lane], decisions[offset + lane]
+        taken = is_taken(decision, free, edge) & (decision < near)
+        room.sent[lane] += taken
+        here[lane] = choose(taken, np.uint32(edge & LOW), here[lane])
     for lane in range(lanes if close else 0):
         decision = decisions[offset + lane]
         if decision < near:
             end, taken = near_move(network, free, here[lane], decision, room.firsts[offset + lane])
             here[lane] = end
             room.sent[lane] += taken
-    for lane in range(0 if close else lanes):
-        edge, decision = picked[lane], decisions[offset + lane]
-        taken = is_taken(decision, free, edge) & (decision < near)
-        room.sent[lane] += taken
-        here[lane] = choose(taken, np.uint32(edge & LOW), here[lane])
     for lane in range(lanes if large else 0):
         fetch(network.spans, np.uint64(here[lane]))
-
-
-def step_far(network: Any, route: Any, walkers: Any, room: Any, block: Any, t: int, lane: Any, others: Any) -> None:
-    """One step of one lane, whatever its move."""
-    index, walk = t * block.lanes + lane, np.uint64(block.base + lane)
-    draws = MoveWords(room.decisions[index], room.firsts[index], room.seconds[others], room.thirds[others])
-    key = DrawKey(route.seed, np.uint64(route.first) + walk, np.uint64(block.now + t))
-    time = np.uint64(min(block.now + t - route.start, route.ends.shape[0] - 1))
-    end, sent, probed = far_move(network, route.ends, time, key, room.here[lane], draws)
-    room.here[lane] = np.uint32(end)
-    walkers.messages[walk] += sent
-    walkers.probes[walk] += probed
 
 
 def count_block(walkers: Any, room: Any, path: Any, block: Any) -> None:

@@ -38,17 +38,7 @@ from freewalk.runtimes.step import arrays, inputs
 
 _MOST_THREADS = 1024
 _UNROLLED = 32  # up to this many coordinates, their number is compiled in
-_CALLS = (
-    "learn_stretch",
-    "draw_block",
-    "walk_block",
-    "count_block",
-    "step_far",
-    "learn_block",
-    "measure_rows",
-    "mix_rows",
-    "word",
-)
+_CALLS = ("draw_block", "walk_block", "learn_block", "measure_rows", "mix_rows", "word")
 _check = Checks(FreewalkError)
 Counts = NDArray[np.int64]
 

@@ -141,7 +141,7 @@ def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
     words = cuda.shared.array(0, network.spans.dtype)
     doubles = cuda.shared.array(0, data.weights.dtype)
     numbers = cuda.shared.array(0, data.features.dtype)
-    halves = cuda.shared.array(0, np.uint32)
+    halves = cuda.shared.array(0, walkers.nodes.dtype)
     in_words = nodes + edges + nodes
     first = in_words * (8 // BYTES)
     spans = words[:nodes]

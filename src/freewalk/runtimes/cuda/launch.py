@@ -18,7 +18,7 @@ from freewalk.objectives import Predictor
 from freewalk.runtimes.cuda import kernels
 from freewalk.runtimes.step import arrays, inputs
 
-_CALLS = ("far_move", "word")
+_CALLS = ("far_move", "is_taken_exactly", "word")
 _LARGEST = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp
 # By maximum bytes of a model: registers per thread, and threads per block.
 _SIZES = ((48, 64, 512), (160, 128, 512), (math.inf, 255, 256))
