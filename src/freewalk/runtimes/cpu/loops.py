@@ -110,13 +110,15 @@ def draw_block(route: Any, room: Any, block: Any) -> None:
             for t in range(block.count):
                 draw_pair(room, seed, first + lane, block.now + t, t * lanes + lane)
     steps, walks = room.steps, room.lanes
-    found = np.uint64(0)
+    found, largest = np.uint64(0), np.uint64(0)
+    for index in range(block.count * lanes):
+        largest = max(largest, decisions[index])
     for t in range(block.count):
         time = min(block.now + t - route.start, route.far.size - 1)
         least = route.near[time]
         if least == 0:
             least = route.far[time]
-        for lane in range(lanes if least < LAST else 0):  # no branch: invalid entries are overwritten
+        for lane in range(lanes if least <= largest else 0):  # no branch: invalid entries are overwritten
             steps[found] = np.uint64(block.now + t)
             walks[found] = np.uint64(lane)
             found += np.uint64(decisions[t * lanes + lane] >= least)
@@ -152,17 +154,17 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
             step_near(network, room, near, route.free[time], t * lanes, lanes)
         turn = 0
         while turn < lanes:  # those that the list names, or all
-            lane = turn
+            mover: Any = turn
             if near > 0:
                 if room.steps[others] != np.uint64(now + t):
                     break
-                lane = np.int64(room.lanes[others])
-            walk, index = np.uint64(base + lane), t * lanes + lane
+                mover = np.int64(room.lanes[others])
+            walk, index = np.uint64(base + mover), t * lanes + mover
             draws = MoveWords(room.decisions[index], room.firsts[index], room.seconds[others], room.thirds[others])
             key = DrawKey(route.seed, np.uint64(route.first) + walk, np.uint64(now + t))
-            end, left, probed = far_move(network, route.ends, np.uint64(time), key, here[lane], draws)
-            here[lane] = np.uint32(end)
-            sent[lane] += left
+            end, left, probed = far_move(network, route.ends, np.uint64(time), key, here[mover], draws)
+            here[mover] = np.uint32(end)
+            sent[mover] += left
             walkers.probes[walk] += probed
             others += np.uint64((near > 0) | (draws.decision >= route.far[time]))
             turn += 1
