@@ -7,6 +7,7 @@ import freewalk as fw
 from freewalk import rng
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
 from freewalk.designs.local import choose, outcome
+from freewalk.jobs import job
 from freewalk.runtimes.step import moves_and_messages
 from freewalk.runtimes.step.arrays import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, DrawKey, MoveWords
 from freewalk.runtimes.step.inputs import flattened
@@ -37,7 +38,7 @@ def test_moves_point_to_their_ratios_matrices_and_laws():
     assert network.row_indptr.shape == (6, 7)
     assert np.array_equal(network.spans >> np.uint64(32), graph.indptr[:-1])
     assert np.array_equal(network.spans & np.uint64(0xFFFFFFFF), graph.degrees)
-    assert np.array_equal(network.tails, graph.indices)
+    assert np.array_equal(network.edges & np.uint64(0xFFFFFFFF), graph.indices)
     assert flattened(Centralized().kernel(graph)).moves[0, LAW] == 0
 
 
@@ -146,3 +147,54 @@ def test_a_word_at_the_edge_between_two_moves_chooses_alike_everywhere():
             network, ends, 0, DrawKey(*words), np.uint32(0), MoveWords(decision, *words)
         )
         assert sent == kernel.moves[choose(ends[0], decision)[0]].hops
+
+
+def first_word(seed, walk):
+    return int(rng.word(np.uint64(seed), rng.MOVE, np.uint64(walk), np.uint64(0), np.uint64(0)))
+
+
+@pytest.mark.parametrize("shift", [-(2.0**-35), -(2.0**-50), 0.0, 2.0**-50, 2.0**-35])
+@pytest.mark.parametrize("walks", [1, 5, 64, 70])
+def test_a_word_so_near_to_the_limit_that_its_upper_half_does_not_decide(walks, shift):
+    """An edge keeps the upper half of its limit only, so that ratios are looked up when a word begins with it."""
+    graph, seed, walk = fw.graphs.ring(5), 3, walks - 1
+    word = first_word(seed, walk)
+    ratio = np.full(5, word / 2.0**64 * (1 + shift))
+    ratio[0] = 1.0
+    kernel = fw.Kernel(graph, [fw.Move(1.0, hops=1, ratio=ratio)], np.ones(5))
+    edge = flattened(kernel).edges[0]
+    assert int(edge) >> 32 == word >> 32  # else this tests nothing
+    ways = [
+        fw.walk(kernel, steps=1, every=1, walks=walks, start=0, seed=seed, paths=walks, runtime=runtime)
+        for runtime in ("reference", "cpu")
+    ]
+    moved = [record.data.messages.values[walk, -1] for record in ways]
+    assert moved == [int(shift >= 0)] * 2
+    assert ways[0].data.path.equals(ways[1].data.path)
+
+
+@pytest.mark.parametrize("design", [Metropolis(power=1), SimpleWalk(), MHLJ(0.1, 0.5, 3)], ids=repr)
+def test_near_moves_take_the_words_that_are_accepted(design):
+    graph = fw.graphs.barabasi_albert(40, 3, seed=2)
+    kernel = design.kernel(graph, np.random.default_rng(1).lognormal(0, 2, graph.n))
+    network, width = flattened(kernel), rng.ends(kernel.probabilities(0))[0, 0]
+    for node in range(graph.n):
+        neighbour, first = graph.neighbours(node)[0], np.uint64(0)  # which picks the first edge
+        limit = width - np.uint64(1)
+        if network.ratios.size:
+            accepted = rng.largest_accepted(float(width), *network.ratios[0, [[node], [neighbour]]])
+            limit = min(accepted[0], limit)
+        for decision in edges_of([limit, limit | np.uint64(2**32 - 1), limit & ~np.uint64(2**32 - 1)]):
+            if decision < width:
+                end, taken = moves_and_messages.near_move(network, width, np.uint32(node), decision, first)
+                assert (bool(taken), int(end)) == (decision <= limit, neighbour if decision <= limit else node)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_visits_beyond_what_a_narrow_counter_holds(monkeypatch, threads):
+    kernel, runtime = SimpleWalk().kernel(fw.graphs.ring(3)), fw.runtimes.CPU(threads)
+    by_walk = fw.walk(kernel, steps=1500, walks=1000, every=500, runtime=runtime).data.visits
+    assert (by_walk.sum("walk") > threads * 2**16).all()
+    monkeypatch.setattr(job, "_VISITS_BY_WALK", 0)
+    summed = fw.walk(kernel, steps=1500, walks=1000, every=500, runtime=runtime).data.visits
+    assert summed.values.ravel().tolist() == by_walk.sum("walk").values.tolist()

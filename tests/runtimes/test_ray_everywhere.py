@@ -86,11 +86,11 @@ def test_arrays_are_sent_once():
     engine = fw.runtimes.CPU(threads=1).engine(fw.runtimes.Job(problem, (fw.Phase(None, kernel, fw.SGD(0.1)),), 0))
     alone, whole = pack((graph, problem)), pack(engine)
     network = engine.walker.networks[kernel]
-    derived = network.spans.nbytes + network.limits.nbytes + network.ratios.nbytes
+    derived = network.spans.nbytes + network.edges.nbytes + network.ratios.nbytes
     weights = 3 * 8 * graph.n  # of nodes, their target, and what a move is accepted by
     assert whole.bytes < alone.bytes + derived + weights + 20_000
     again = unpack(whole)
-    assert (again.walker.networks[again.job.kernel].tails == graph.indices).all()
+    assert (again.walker.networks[again.job.kernel].edges == network.edges).all()
     assert not again.learner.data[again.job.phases[0]].features.flags.writeable
 
 

@@ -1,4 +1,4 @@
-"""Help numba generate fast code for processors: a compiler with one additional pass, and four intrinsics.
+"""Help numba generate fast code for processors: a compiler with one additional pass, and five intrinsics.
 
 Each intrinsic replaces a plain function in `runtimes/step/` that defines what it computes.
 """
@@ -105,6 +105,30 @@ def fetch(context: Any, array: Any, row: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(array, row), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def walk_at(
+    context: Any, address: Any, network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any
+) -> Any:
+    """Call the walking half, compiled once for all objectives and rules, at its address; replaces `walk_at`."""
+    kinds = (network, route, walkers, room, path, stretch)
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Constant:
+        kind = context.call_conv.get_function_type(types.none, kinds).as_pointer()
+        function = builder.inttoptr(arguments[0], kind)
+        context.call_conv.call_function(builder, function, types.none, kinds, arguments[1:])
+        return context.get_dummy_value()
+
+    return types.none(address, *kinds), generate
+
+
+def address_of(function: Any, *arguments: Any) -> int:
+    """The address of a compiled function for arguments of these types, where it stays while the process lives."""
+    kinds = tuple(map(function.typeof_pyval, arguments))
+    function.compile(kinds)
+    made = function.overloads[kinds]
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
 
 def _check_rows(*kinds: Any) -> None:

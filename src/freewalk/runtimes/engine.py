@@ -5,8 +5,9 @@ it and learns.
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -18,15 +19,16 @@ from freewalk.exchanges import Exchange
 from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
 from freewalk.jobs.job import Job, Measures, State
 from freewalk.jobs.phase import Passage
-from freewalk.runtimes.cpu.loops import LANES
+from freewalk.runtimes.cpu.loops import LANES, TEAM
 from freewalk.runtimes.step.arrays import Stretch
 
 WALKS, MARKS = 0, 1  # the axes of measures
-_TASKS_PER_THREAD = 4  # smaller tasks balance unequally loaded cores
+_RANGES_PER_THREAD = 2  # a thread that is fast takes more
 _STRETCH = 2**16  # nodes walked before learning at them, so that they stay in the cache
 _NARROW, _WIDEST = 2**6, 2**12  # rows in a stretch
 
 Path = NDArray[np.int32]
+Follow = Callable[[Stretch, Path], None]
 
 
 class Engine(ABC):
@@ -117,6 +119,13 @@ class Course(ABC):
     @abstractmethod
     def do(self, stretch: Stretch, path: Path) -> None:
         """Walk a stretch, writing path[t, r], where row first + r is at step start + t; or learn along that path."""
+
+    def jointly(self, learning: "Course | None") -> Follow | None:
+        """For a walker: a function that walks and learns along a stretch of any length in one call, if there is one.
+
+        It uses the path again and again, and needs no interpreter meanwhile.
+        """
+        return None
 
 
 def counts_at(state: State, passage: Passage) -> Measures:
@@ -241,47 +250,87 @@ class HalvesEngine(Engine):
     def _run(self, state: State, passage: Passage) -> Measures:
         walking = self.walker.along(state, passage)
         learning = None if self.learner is None else self.learner.along(state, passage)
+        follow = walking.jointly(learning) or partial(_in_turn, walking, learning, passage)
         ranges = [(0, state.rows)]
         if self.learner is None or not self.learner.together:
             ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
         if len(ranges) > 1:
-            with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(partial(_follow, walking, learning, passage), ranges))
+            _share(partial(_follow, follow, passage), ranges, passage, self.threads)
         elif self.threads > 1 and learning is not None:
-            with ThreadPoolExecutor(1) as ahead:  # a walk does not depend on learning, so it runs ahead
-                _follow(walking, learning, passage, ranges[0], ahead)
+            _walk_ahead(walking, learning, passage, ranges[0])
         else:
-            _follow(walking, learning, passage, ranges[0])
+            _follow(follow, passage, ranges[0], passage.start, passage.until)
         return walking.measures | ({} if learning is None else learning.measures)
 
 
-def _follow(
-    walking: Course, learning: Course | None, passage: Passage, rows: tuple[int, int], ahead: Executor | None = None
+def _share(
+    follow: Callable[[tuple[int, int], int, int], None],
+    ranges: Sequence[tuple[int, int]],
+    passage: Passage,
+    threads: int,
 ) -> None:
-    """Walk and learn along a passage, in stretches whose path stays in the cache; at least one, which may be empty.
+    """Threads take the ranges in turns, half of what is left of one at a time, so that all of them end together."""
+    waiting = deque((rows, passage.start) for rows in ranges)
 
-    With an executor, the next stretch is walked while learning from this one.
-    """
-    (first, last), start, until = rows, passage.start, passage.until
-    length = max(1, min(_STRETCH // (last - first), until - start))
-    stretches = []
-    for now in range(start, max(until, start + 1), length):
-        mark = int(np.searchsorted(passage.marks, now, side="right")) if now > start else 0
-        stretches.append(Stretch(first, last, now, min(now + length, until), mark))
-    path = np.empty((length, last - first), dtype=np.int32)
-    if ahead is None or learning is None:
-        for stretch in stretches:
-            walking.do(stretch, path)
-            if learning is not None:
-                learning.do(stretch, path)
-        return
-    walked, other = ahead.submit(walking.do, stretches[0], path), np.empty_like(path)
-    for number, stretch in enumerate(stretches, 1):
-        walked.result()
-        if number < len(stretches):
-            walked = ahead.submit(walking.do, stretches[number], other)
-        learning.do(stretch, path)
-        path, other = other, path
+    def work() -> None:
+        while True:
+            try:
+                rows, start = waiting.popleft()
+            except IndexError:
+                return
+            until = min(passage.until, start + max((passage.until - start + 1) // 2, _length(rows)))
+            follow(rows, start, until)
+            if until < passage.until:
+                waiting.append((rows, until))
+
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work) for _ in range(min(threads, len(ranges)))]:
+            done.result()
+
+
+def _length(rows: tuple[int, int]) -> int:
+    """The steps of a stretch whose path stays in the cache."""
+    return max(1, _STRETCH // (rows[1] - rows[0]))
+
+
+def _mark(passage: Passage, now: int) -> int:
+    """The number of the first mark of a stretch that begins at a step; the first one includes its start."""
+    return int(np.searchsorted(passage.marks, now, side="right")) if now > passage.start else 0
+
+
+def _follow(follow: Follow, passage: Passage, rows: tuple[int, int], start: int, until: int) -> None:
+    """Walk and learn along a part of a passage, which may be empty."""
+    path = np.empty((min(_length(rows), max(until - start, 1)), rows[1] - rows[0]), dtype=np.int32)
+    follow(Stretch(*rows, start, until, _mark(passage, start)), path)
+
+
+def _stretches(passage: Passage, stretch: Stretch, length: int) -> Iterator[Stretch]:
+    """A stretch in shorter ones; at least one, which may be empty."""
+    for now in range(stretch.start, max(stretch.stop, stretch.start + 1), length):
+        yield stretch._replace(start=now, stop=min(now + length, stretch.stop), mark=_mark(passage, now))
+
+
+def _in_turn(walking: Course, learning: Course | None, passage: Passage, whole: Stretch, path: Path) -> None:
+    """Walk a stretch and learn along it, in pieces as long as the path."""
+    for stretch in _stretches(passage, whole, len(path)):
+        walking.do(stretch, path)
+        if learning is not None:
+            learning.do(stretch, path)
+
+
+def _walk_ahead(walking: Course, learning: Course, passage: Passage, rows: tuple[int, int]) -> None:
+    """Walk one stretch while learning from the one before, since a walk does not depend on learning."""
+    length = min(_length(rows), max(passage.until - passage.start, 1))
+    path, other = (np.empty((length, rows[1] - rows[0]), dtype=np.int32) for _ in range(2))
+    stretches = list(_stretches(passage, Stretch(*rows, passage.start, passage.until, 0), length))
+    with ThreadPoolExecutor(1) as ahead:
+        walked = ahead.submit(walking.do, stretches[0], path)
+        for number, stretch in enumerate(stretches, 1):
+            walked.result()
+            if number < len(stretches):
+                walked = ahead.submit(walking.do, stretches[number], other)
+            learning.do(stretch, path)
+            path, other = other, path
 
 
 def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[int, int]]:
@@ -290,9 +339,10 @@ def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[
     Ranges are wide enough that stretches of few steps are not tiny, and numerous enough for all threads. Tokens of one
     walk stay together.
     """
-    unit = LANES if tokens == 1 else tokens
+    parts = _RANGES_PER_THREAD * threads if threads > 1 else 1
+    unit = tokens if tokens > 1 else TEAM if rows >= parts * TEAM else LANES
     width = max(_NARROW, min(_WIDEST, _STRETCH // max(steps, 1)))
     units = -(-rows // unit)
-    parts = min(units, max(_TASKS_PER_THREAD * threads if threads > 1 else 1, -(-rows // width)))
+    parts = min(units, max(parts, -(-rows // width)))
     edges = np.linspace(0, units, parts + 1).astype(int) * unit
     return [(int(a), int(min(b, rows))) for a, b in pairwise(edges)]

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from freewalk.rng import LOW, MOVE, word_pair
+from freewalk.rng import LAST, LOW, MOVE, word_pair
 from freewalk.runtimes.mixer import mean_of, mix
-from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Visit, Words
-from freewalk.runtimes.step.moves_and_messages import far_move, near_move
+from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Stretch, Visit, Words
+from freewalk.runtimes.step.moves_and_messages import choose, edge_drawn, far_move, is_close, is_taken, near_move
 from freewalk.runtimes.step.update import (
     COUNTS_VISITS,
     STORES,
@@ -35,13 +35,19 @@ TOKENS = False  # whether walks have several tokens
 SHARED = False  # whether the tokens of a walk share what is stored at the nodes
 
 LANES = 16  # interleaved walks
-BLOCK = 128  # steps whose words are drawn in advance
 AHEAD = 4  # steps ahead for which data are prefetched
+LARGE = 2**16  # nodes or edges whose arrays do not fit into the cache
+WRAP = 2**16  # a count of 16 bits begins again
+TEAM = 64  # walks that move together
+FEW = 8  # walks that do not fill a vector register
+WORDS = 2048  # steps of a team whose words are drawn in advance, times its walks
 
 
-def words() -> Words:
+def words(counts: Any) -> Words:
     """Buffers for the words of a block."""
-    return Words(*(np.empty(BLOCK * LANES + 1, dtype=np.uint64) for _ in range(6)))
+    of_steps = (np.empty(WORDS + 1, dtype=np.uint64) for _ in range(6))
+    of_lanes = (np.empty(TEAM, dtype=kind) for kind in (np.uint32, np.uint64, np.int64))
+    return Words(*of_steps, *of_lanes, counts)  # type: ignore[call-arg]
 
 
 def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:
@@ -65,9 +71,9 @@ def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:
 
 
 def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any) -> None:
-    """Walk a stretch; path[t, w]: where walk first + w is at step start + t."""
-    for base in range(stretch.first, stretch.last, LANES):
-        lanes = min(LANES, stretch.last - base)
+    """Walk a stretch; path[t, w]: where walk first + w is at step start + t. A shorter path is written over."""
+    for base in range(stretch.first, stretch.last, TEAM):
+        lanes = min(TEAM, stretch.last - base)
         now = stretch.start
         mark = stretch.mark
         while True:
@@ -78,37 +84,49 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
                 mark += 1
             if now >= stretch.stop:
                 break
-            end = min(stretch.stop, now + BLOCK)
+            row = (now - stretch.start) % path.shape[0]
+            end = min(stretch.stop, now + min(WORDS // lanes, path.shape[0] - row))
             if mark < route.marks.size:
                 end = min(end, route.marks[mark])
-            block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
+            block = Block(base, lanes, base - stretch.first, row, now, end - now)
             draw_block(route, room, block)
             walk_block(network, route, walkers, room, path, block)
+            count_block(walkers, room, path, block)
             now = end
 
 
 def draw_block(route: Any, room: Any, block: Any) -> None:
-    """Words 0 and 1 of every step and lane, which nearly every step needs, and words 2 and 3 of steps that may."""
+    """Words 0 and 1 of every step and lane, which nearly every step needs, and a list of those that make other moves.
+
+    Those need words 2 and 3, too. If no move is near, only those that may need these words are listed.
+    """
     seed, lanes, first, decisions = route.seed, block.lanes, route.first + block.base, room.decisions
-    if lanes == LANES:  # one long loop fills vector registers best
-        for index in range(block.count * LANES):
-            draw_pair(room, seed, first + index % LANES, block.now + index // LANES, index)
+    if lanes >= FEW:  # the inner loop is the one that fills vector registers
+        for t in range(block.count):
+            for lane in range(lanes):
+                draw_pair(room, seed, first + lane, block.now + t, t * lanes + lane)
     else:
         for lane in range(lanes):
             for t in range(block.count):
                 draw_pair(room, seed, first + lane, block.now + t, t * lanes + lane)
-    steps, walks, far = room.steps, room.lanes, route.far
-    found = np.uint64(0)
+    steps, walks = room.steps, room.lanes
+    found, largest = np.uint64(0), np.uint64(0)
+    for index in range(block.count * lanes):
+        largest = max(largest, decisions[index])
     for t in range(block.count):
-        least = far[min(block.now + t - route.start, far.size - 1)]
-        for lane in range(lanes):  # no branch: invalid entries are overwritten
+        time = min(block.now + t - route.start, route.far.size - 1)
+        least = route.near[time]
+        if least == 0:
+            least = route.far[time]
+        for lane in range(lanes if least <= largest else 0):  # no branch: invalid entries are overwritten
             steps[found] = np.uint64(block.now + t)
-            walks[found] = np.uint64(first + lane)
+            walks[found] = np.uint64(lane)
             found += np.uint64(decisions[t * lanes + lane] >= least)
     for index in range(found):
-        even, odd = word_pair(seed, MOVE, walks[index], steps[index], np.uint64(1))
+        even, odd = word_pair(seed, MOVE, np.uint64(first) + walks[index], steps[index], np.uint64(1))
         room.seconds[index] = even
         room.thirds[index] = odd
+    steps[found] = LAST  # no step
 
 
 def draw_pair(room: Any, seed: Any, walk: int, now: int, index: int) -> None:
@@ -121,45 +139,118 @@ def draw_pair(room: Any, seed: Any, walk: int, now: int, index: int) -> None:
 
 def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, block: Any) -> None:
     """Walk the steps of a block, writing the node of every step and lane."""
-    nodes, messages, probes, visits = walkers.nodes, walkers.messages, walkers.probes, walkers.visits
     base, lanes, column, row, now = block.base, block.lanes, block.column, block.row, block.now
-    ends, together = route.ends, visits.shape[0] == 1
-    longer = np.uint64(0)
-    node = np.uint32(nodes[base])
-    for t in range(block.count):
-        time = np.uint64(min(now + t - route.start, ends.shape[0] - 1))
-        near = route.near[time]
-        free = route.free[time]
-        far = route.far[time]
-        for lane in range(lanes):
-            walk = np.uint64(base + lane)
-            if lanes > 1:  # a single walk continues from a register, without going through memory
-                node = np.uint32(nodes[walk])
-            path[np.uint64(row + t), np.uint64(column + lane)] = node
-            visits[np.uint64(0) if together else walk, node] += 1
-            decision = room.decisions[t * lanes + lane]
-            first = room.firsts[t * lanes + lane]
-            if decision < near:
-                end, taken = near_move(network, free, node, decision, first)
-                messages[walk] += taken
-            else:
-                draws = MoveWords(decision, first, room.seconds[longer], room.thirds[longer])
-                longer += np.uint64(decision >= far)
-                key = DrawKey(route.seed, np.uint64(route.first + base + lane), np.uint64(now + t))
-                end, sent, probed = far_move(network, ends, time, key, node, draws)
-                messages[walk] += sent
-                probes[walk] += probed
-            node = np.uint32(end)
-            nodes[walk] = node
+    here, sent = room.here, room.sent
     for lane in range(lanes):
-        kept = walkers.path_of[base + lane]
+        here[lane] = np.uint32(walkers.nodes[base + lane])
+        sent[lane] = 0
+    others = np.uint64(0)
+    for t in range(block.count):
+        for lane in range(lanes):
+            path[np.uint64(row + t), np.uint64(column + lane)] = here[lane]
+        time = min(now + t - route.start, route.near.size - 1)
+        near = route.near[time]
+        if near > 0:
+            step_near(network, room, near, route.free[time], t * lanes, lanes)
+        turn = 0
+        while turn < lanes:  # those that the list names, or all
+            mover: Any = turn
+            if near > 0:
+                if room.steps[others] != np.uint64(now + t):
+                    break
+                mover = np.int64(room.lanes[others])
+            walk, index = np.uint64(base + mover), t * lanes + mover
+            draws = MoveWords(room.decisions[index], room.firsts[index], room.seconds[others], room.thirds[others])
+            key = DrawKey(route.seed, np.uint64(route.first) + walk, np.uint64(now + t))
+            end, left, probed = far_move(network, route.ends, np.uint64(time), key, here[mover], draws)
+            here[mover] = np.uint32(end)
+            sent[mover] += left
+            walkers.probes[walk] += probed
+            others += np.uint64((near > 0) | (draws.decision >= route.far[time]))
+            turn += 1
+    for lane in range(lanes):
+        walkers.nodes[base + lane] = here[lane]
+        walkers.messages[base + lane] += sent[lane]
+
+
+def step_near(network: Any, room: Any, near: Any, free: Any, offset: int, lanes: int) -> None:
+    """One step of all lanes, as `near_move` makes it, in stages; lanes that make other moves stay where they are.
+
+    In each stage, all lanes wait for memory together. The next stage finds what this one has asked for.
+    """
+    here, picked, decisions = room.here, room.picked, room.decisions
+    large = network.edges.size > LARGE
+    close = lanes < FEW
+    if not close:
+        for lane in range(lanes):
+            picked[lane] = edge_drawn(network, here[lane], room.firsts[offset + lane])
+        for lane in range(lanes if large else 0):
+            fetch(network.edges, picked[lane])
+        for lane in range(lanes):
+            edge = network.edges[picked[lane]]
+            picked[lane] = edge
+            close |= is_close(decisions[offset + lane], edge)
+    for lane in range(0 if close else lanes):
+        edge, decision = picked[lane], decisions[offset + lane]
+        taken = is_taken(decision, free, edge) & (decision < near)
+        room.sent[lane] += taken
+        here[lane] = choose(taken, np.uint32(edge & LOW), here[lane])
+    for lane in range(lanes if close else 0):
+        decision = decisions[offset + lane]
+        if decision < near:
+            end, taken = near_move(network, free, here[lane], decision, room.firsts[offset + lane])
+            here[lane] = end
+            room.sent[lane] += taken
+    for lane in range(lanes if large else 0):
+        fetch(network.spans, np.uint64(here[lane]))
+
+
+def count_block(walkers: Any, room: Any, path: Any, block: Any) -> None:
+    """Count the visits of a block, and keep the paths that are asked for."""
+    visits, counts = walkers.visits, room.counts
+    for t in range(block.count):
+        row = np.uint64(block.row + t)
+        later = np.uint64(block.row + min(t + 1, block.count - 1))
+        for lane in range(block.lanes if counts.size > LARGE else 0):
+            fetch(counts, np.uint64(path[later, np.uint64(block.column + lane)]))
+        for lane in range(block.lanes):
+            node = np.uint64(path[row, np.uint64(block.column + lane)])
+            if counts.size > 0:
+                counts[node] += np.uint16(1)
+                if counts[node] == 0:
+                    visits[0, node] += WRAP
+            else:
+                visits[np.uint64(block.base + lane), node] += 1
+    for lane in range(block.lanes):
+        kept = walkers.path_of[block.base + lane]
         if kept >= 0:
             for t in range(block.count):
-                walkers.paths[kept, now + t] = path[row + t, column + lane]
-            walkers.paths[kept, now + block.count] = nodes[base + lane]
+                walkers.paths[kept, block.now + t] = path[block.row + t, block.column + lane]
+            walkers.paths[kept, block.now + block.count] = walkers.nodes[block.base + lane]
 
 
 # The learning half.
+
+
+def walk_at(address: Any, network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any) -> None:
+    """Call `walk_stretch`. Replaced at build time by an intrinsic that calls it at its address."""
+
+
+def walk_and_learn(
+    walking: Any, data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, path: Any, stretch: Any
+) -> None:
+    """Walk and learn along a stretch, in pieces as long as the path, which stays in the cache."""
+    first, last, now, stop, mark = stretch
+    while True:
+        end = min(now + path.shape[0], stop)
+        piece = Stretch(first, last, now, end, mark)
+        walk_at(walking.address, walking.network, walking.route, walking.walkers, walking.words, path, piece)
+        learn_stretch(data, lesson, vectors, mixing, room, path, piece)
+        if end >= stop:
+            break
+        now = end
+        while mark < lesson.marks.size and lesson.marks[mark] <= now:
+            mark += 1
 
 
 def learn_stretch(data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, path: Any, stretch: Any) -> None:

@@ -1,7 +1,8 @@
 """Compiled walks on all cores."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from queue import SimpleQueue
@@ -21,7 +22,17 @@ from freewalk.objectives.objective import measured
 from freewalk.rules import Rule
 from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.cpu import loops
-from freewalk.runtimes.engine import Course, HalvesEngine, Learner, Path, Runtime, StoppingLearning, Walker, counts_at
+from freewalk.runtimes.engine import (
+    Course,
+    Follow,
+    HalvesEngine,
+    Learner,
+    Path,
+    Runtime,
+    StoppingLearning,
+    Walker,
+    counts_at,
+)
 from freewalk.runtimes.mixer import Kept, Mixer
 from freewalk.runtimes.step import arrays, inputs
 
@@ -106,16 +117,18 @@ def walking_code() -> Callable[..., None]:
     """The walking half, the same for every kernel."""
     from freewalk.compiled import native
 
-    functions = {"walk_stretch": loops.walk_stretch, "choose": native.choose}
+    functions = {"walk_stretch": loops.walk_stretch, "choose": native.choose, "fetch": native.fetch}
     return compile_functions(functions, "walk_stretch", calls=_CALLS)
 
 
-def learning_code(objective: Predictor, rule: Rule, tokens: int = 1) -> Callable[..., None]:
-    """The learning half, for walks with one or several tokens."""
+def learning_code(
+    objective: Predictor, rule: Rule, tokens: int = 1, entry: str = "learn_stretch"
+) -> Callable[..., None]:
+    """The learning half, for walks with one or several tokens; `walk_and_learn` calls the walking half, too."""
     from freewalk.compiled import native
 
     functions = {
-        "learn_stretch": loops.learn_stretch,
+        entry: getattr(loops, entry),
         "TOKENS": tokens > 1,
         "SHARED": bool(rule.shared and tokens > 1),
         "DIM": objective.dim if objective.dim <= _UNROLLED else 0,
@@ -124,9 +137,10 @@ def learning_code(objective: Predictor, rule: Rule, tokens: int = 1) -> Callable
         "read": native.read,
         "predict": native.predict,
         "fetch": native.fetch,
+        "walk_at": native.walk_at,
         **inputs.functions_of(objective, rule),
     }
-    return compile_functions(functions, "learn_stretch", calls=_CALLS)
+    return compile_functions(functions, entry, calls=_CALLS)
 
 
 class CPUWalker(Walker):
@@ -136,7 +150,7 @@ class CPUWalker(Walker):
         self.job, self.threads = job, threads
         kernels = dict.fromkeys(phase.kernel for phase in job.phases)
         self.networks = dict(zip(kernels, map(inputs.flattened, kernels), strict=True))
-        self.apart: tuple[State, list[Counts]] | None = None  # visits counted separately by each thread
+        self.apart: tuple[State, list[tuple[Counts, NDArray[np.uint16]]]] | None = None  # visits, by thread
 
     def along(self, state: State, passage: Passage) -> Course:
         """Prepare to walk a passage."""
@@ -145,35 +159,68 @@ class CPUWalker(Walker):
         network = self.networks[passage.phase.kernel]
         route = inputs.route(self.job, state, passage, network)
         messages, probes = (np.zeros((state.walks, passage.marks.size), dtype=np.int64) for _ in range(2))
-        rows = self._visits(state) if state.visits_are_summed else [state.visits] * self.threads
-        return CPUWalk(network, route._replace(messages=messages, probes=probes), state, rows)
+        visits = [(state.visits, np.empty(0, dtype=np.uint16))] * self.threads
+        if state.visits_are_summed:
+            visits = self._visits(state)
+        return CPUWalk(network, route._replace(messages=messages, probes=probes), state, visits)
 
     def settle(self, state: State) -> None:
         """Add up the visits that threads have counted separately."""
         if self.apart is not None and self.apart[0] is state:
-            for visits in self.apart[1]:
-                add_counts(state.visits[0], visits[0])
+            for visits, counts in self.apart[1]:
+                add_counts(state.visits[0], counts)
+                if visits is not state.visits:
+                    add_counts(state.visits[0], visits[0])
             self.apart = None
 
-    def _visits(self, state: State) -> list[Counts]:
-        """Visit counts for each thread; the first are those of the state, the others are kept until it is settled."""
+    def _visits(self, state: State) -> list[tuple[Counts, NDArray[np.uint16]]]:
+        """Visit counts for each thread, to be added up when the state is settled; nearly all are in the narrow ones."""
         if self.apart is None or self.apart[0] is not state:
             if self.apart is not None:
                 self.settle(self.apart[0])
-            self.apart = state, [no_counts(state.visits) for _ in range(self.threads - 1)]
-        return [state.visits, *self.apart[1]]
+            wide = [state.visits, *(no_counts(state.visits) for _ in range(self.threads - 1))]
+            self.apart = state, [(visits, np.zeros(visits.size, dtype=np.uint16)) for visits in wide]
+        return self.apart[1]
 
 
 class CPUWalk(Course):
     """The walk along a passage."""
 
-    def __init__(self, network: arrays.FlatKernel, route: arrays.Route, state: State, rows: list[Counts]) -> None:
+    def __init__(
+        self,
+        network: arrays.FlatKernel,
+        route: arrays.Route,
+        state: State,
+        visits: list[tuple[Counts, NDArray[np.uint16]]],
+    ) -> None:
         self.run, self.network, self.route = walking_code(), network, route
         self.measures = {"messages": route.messages, "probes": route.probes}
         self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # buffers of threads
-        for visits in rows:
-            counts = (state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
-            self.free.put((arrays.Walkers(*counts), loops.words()))
+        for wide, narrow in visits:
+            counts = (state.nodes, state.messages, state.probes, wide, state.path_of, state.paths)
+            self.free.put((arrays.Walkers(*counts), loops.words(narrow)))
+
+    def jointly(self, learning: Course | None) -> Follow | None:
+        """Walk stretches of any length, and learn along them if that is compiled, too; see `Course.jointly`."""
+        from freewalk.compiled.native import address_of
+
+        if learning is None:
+            return self.do
+        if not isinstance(learning, CPULearning) or learning.stops:
+            return None
+        mine = self.free.get()
+        self.free.put(mine)
+        types = np.empty((1, 1), dtype=np.int32), arrays.Stretch(0, 0, 0, 0, 0)
+        address = address_of(self.run, self.network, self.route, *mine, *types)
+
+        def follow(stretch: arrays.Stretch, path: Path) -> None:
+            mine = self.free.get()
+            try:
+                learning.follow(arrays.Walking(address, self.network, self.route, *mine), stretch, path)
+            finally:
+                self.free.put(mine)
+
+        return follow
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
         """Walk a stretch."""
@@ -207,7 +254,11 @@ class CPULearner(Learner):
         self.job, self.objective = job, objective
         self.kept: Kept = {}
         rules = {phase: phase.rule for phase in job.phases if phase.rule is not None}
-        self.code = {phase: learning_code(objective, rule, job.tokens) for phase, rule in rules.items()}
+        entries = ("learn_stretch", "walk_and_learn")
+        self.code = {
+            phase: [learning_code(objective, rule, job.tokens, entry) for entry in entries]
+            for phase, rule in rules.items()
+        }
         self.data = data or {phase: inputs.samples(job, objective, phase.kernel, rules[phase]) for phase in rules}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -225,7 +276,8 @@ class CPULearning(StoppingLearning):
     def __init__(self, learner: CPULearner, state: State, passage: Passage) -> None:
         super().__init__(learner.job, state, passage)
         job, objective, phase = learner.job, learner.objective, passage.phase
-        self.objective, self.code, self.data = objective, learner.code[phase], learner.data[phase]
+        self.objective, self.data = objective, learner.data[phase]
+        self.code, self.joint_code = learner.code[phase]
         state.models, state.carried = inputs.aligned(state.models), inputs.aligned(state.carried)
         stored, seen = state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
         self.vectors = arrays.Vectors(state.models, state.carried, stored, seen)
@@ -250,22 +302,39 @@ class CPULearning(StoppingLearning):
             found["consensus"] = lesson.consensus
         return found if self.passage.phase.exchange is None else found | {"exchanged": self.exchanged}
 
+    @property
+    def stops(self) -> bool:
+        """Whether it stops for Python."""
+        return bool(self.own) or self.exchange is not None
+
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
         """Learn along a stretch."""
+        if self.stops:
+            super().do(stretch, path)
+        else:
+            self._run(self.lesson, stretch, path)
+
+    def follow(self, walking: arrays.Walking, stretch: arrays.Stretch, path: Path) -> None:
+        """Walk and learn along a stretch, in pieces as long as the path."""
+        with self._compiled():
+            self.joint_code(walking, self.data, self.lesson, self.vectors, self.mixing, self._room(), path, stretch)
+
+    def _run(self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path) -> None:
+        with self._compiled():
+            self.code(self.data, lesson, self.vectors, self.mixing, self._room(), path, stretch)
+
+    def _room(self) -> arrays.Buffers:
+        meeting = self.lesson.nodes if self.mixing.how == arrays.NODE else 0
+        return loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
+
+    @contextmanager
+    def _compiled(self) -> Iterator[None]:
         from numba.core.errors import NumbaError
 
         try:
-            if self.own or self.exchange is not None:
-                super().do(stretch, path)
-            else:
-                self._run(self.lesson, stretch, path)
+            yield
         except (NumbaError, AssertionError) as error:  # before 0.66, numba asserts what it cannot compile
             raise not_compiled("cpu", self.job, self.passage.phase, error) from error
-
-    def _run(self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path) -> None:
-        meeting = lesson.nodes if self.mixing.how == arrays.NODE else 0
-        room = loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
-        self.code(self.data, lesson, self.vectors, self.mixing, room, path, stretch)
 
     def learn(self, stretch: arrays.Stretch, path: Path) -> None:
         """Learn without measuring."""

@@ -137,29 +137,26 @@ def stage(network: Any, data: Any, walkers: Any) -> Any:
 
 def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
     """Replaces `stage` if everything fits into shared memory: returns copies there."""
-    nodes, edges = network.spans.size, network.tails.size
+    nodes, edges = network.spans.size, network.edges.size
     words = cuda.shared.array(0, network.spans.dtype)
     doubles = cuda.shared.array(0, data.weights.dtype)
     numbers = cuda.shared.array(0, data.features.dtype)
-    halves = cuda.shared.array(0, network.tails.dtype)
-    in_words = nodes + network.limits.size + nodes
+    halves = cuda.shared.array(0, walkers.nodes.dtype)
+    in_words = nodes + edges + nodes
     first = in_words * (8 // BYTES)
     spans = words[:nodes]
-    limits = words[nodes : nodes + network.limits.size]
-    weights = doubles[nodes + network.limits.size : in_words]
+    ends = words[nodes : nodes + edges]
+    weights = doubles[nodes + edges : in_words]
     features = numbers[first : first + data.features.size]
     targets = numbers[first + data.features.size : first + data.features.size + data.targets.size]
     behind = (first + data.features.size + data.targets.size) * (BYTES // 4)
-    tails = halves[behind : behind + edges]
-    counts = halves[behind + edges : behind + edges + nodes]
+    counts = halves[behind : behind + nodes]
     for index in range(cuda.threadIdx.x, nodes, cuda.blockDim.x):
         spans[index] = network.spans[index]
         weights[index] = data.weights[index]
         counts[index] = 0
     for index in range(cuda.threadIdx.x, edges, cuda.blockDim.x):
-        tails[index] = network.tails[index]
-    for index in range(cuda.threadIdx.x, network.limits.size, cuda.blockDim.x):
-        limits[index] = network.limits[index]
+        ends[index] = network.edges[index]
     for index in range(cuda.threadIdx.x, data.features.size, cuda.blockDim.x):
         features[index] = data.features[index]
     for index in range(cuda.threadIdx.x, data.targets.size, cuda.blockDim.x):
@@ -167,8 +164,7 @@ def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
     cuda.syncthreads()
     near = FlatKernel(
         spans,
-        tails,
-        limits,
+        ends,
         network.moves,
         network.ratios,
         network.row_indptr,

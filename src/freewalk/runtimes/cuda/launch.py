@@ -18,7 +18,7 @@ from freewalk.objectives import Predictor
 from freewalk.runtimes.cuda import kernels
 from freewalk.runtimes.step import arrays, inputs
 
-_CALLS = ("far_move", "word")
+_CALLS = ("far_move", "is_taken_exactly", "word")
 _LARGEST = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp
 # By maximum bytes of a model: registers per thread, and threads per block.
 _SIZES = ((48, 64, 512), (160, 128, 512), (math.inf, 255, 256))
@@ -96,7 +96,7 @@ def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
 
 def _bytes_read_per_step(network: arrays.FlatKernel, data: arrays.NodeData) -> int:
     """The size of what `cuda.stage_in_shared` copies."""
-    read = (network.spans, network.tails, network.limits, data.features, data.targets, data.weights)
+    read = (network.spans, network.edges, data.features, data.targets, data.weights)
     return int(sum(array.nbytes for array in read)) + 4 * int(network.spans.size)
 
 

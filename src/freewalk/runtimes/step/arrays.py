@@ -22,8 +22,7 @@ class FlatKernel(NamedTuple):
     """The graph and the moves; the probabilities of the moves are separate, since they may change with the step."""
 
     spans: Any  # the graph, by node: its first edge (upper half) and its number of edges
-    tails: Any  # by edge: where it leads
-    limits: Any  # by edge: the largest word 0 that takes it in the first move, if that is a near move
+    edges: Any  # where it leads (lower half), and the upper half of the largest word 0 that takes it in a near move
     moves: Any  # by move: the columns above
     ratios: Any
     row_indptr: Any  # by matrix and node; matrices are contiguous
@@ -174,14 +173,28 @@ class Block(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Buffers for the words of a block: one of each per step and lane, and the few that longer moves need."""
+    """Buffers for a block: its words, one of each per step and lane; the few that other moves need; its walks."""
 
     decisions: Any
     firsts: Any
-    steps: Any  # of the longer moves
+    steps: Any  # of the other moves
     lanes: Any
     seconds: Any
     thirds: Any
+    here: Any  # by lane: the node
+    picked: Any  # the edge of the step under way
+    sent: Any  # the messages
+    counts: Any  # by node, in 16 bits: visits to add to the one row of visits, which gets 2^16 when a count wraps
+
+
+class Walking(NamedTuple):
+    """What the walking half is called with, and where it is."""
+
+    address: Any
+    network: Any
+    route: Any
+    walkers: Any
+    words: Any
 
 
 class Buffers(NamedTuple):

@@ -109,8 +109,7 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
     stacked = np.reshape(ratios[0] if len(ratios) == 1 else ratios, (len(ratios), n))  # a single one is not copied
     return arrays.FlatKernel(
         spans=spans,
-        tails=np.asarray(graph.indices).view(np.uint32),
-        limits=_limits(kernel),
+        edges=_edges(kernel),
         moves=moves,
         ratios=read_only(np.ascontiguousarray(stacked, dtype=np.float64)),
         row_indptr=np.array(indptr, dtype=np.int64).reshape(len(matrices), n + 1),
@@ -127,22 +126,25 @@ def begins_near(kernel: Kernel) -> bool:
     return move.hops == 1 and move.rows is None and move.law is None and not fades
 
 
-def _limits(kernel: Kernel) -> NDArray[np.uint64]:
-    """The largest word 0 that takes each edge in the first move; zeros if that is not a near move."""
+def _edges(kernel: Kernel) -> NDArray[np.uint64]:
+    """By edge: the end in the lower half; in the upper half, that of the largest word 0 that takes the edge.
+
+    This is for the first move, if it is a near move. Another process may write to the file of a mapped graph while it
+    is copied: no end is beyond the last node.
+    """
     graph, move, width = kernel.graph, kernel.moves[0], rng.ends(kernel.probabilities(0))[0, 0]
-    if not begins_near(kernel) or (move.ratio is not None and width == 0):  # or never made
-        return np.zeros(graph.indices.size, dtype=np.uint64)
-    if move.ratio is None:
-        return np.full(graph.indices.size, rng.LAST)
-    ratio = np.asarray(move.ratio, dtype=np.float64)
-    limits = np.empty(graph.indices.size, dtype=np.uint64)
+    edges = np.empty(graph.indices.size, dtype=np.uint64)
     for nodes in blocks(graph.n, numbers=_NODES):
         indptr = graph.indptr[nodes.start : nodes.stop + 1]
-        edges = slice(indptr[0], indptr[-1])
-        starts = np.repeat(ratio[nodes], np.diff(indptr))
-        found = rng.largest_accepted(float(width), starts, ratio[graph.indices[edges]])
-        limits[edges] = np.minimum(found, width - np.uint64(1))
-    return limits
+        part = slice(indptr[0], indptr[-1])
+        tails = np.minimum(graph.indices[part].view(np.uint32), np.uint32(graph.n - 1))
+        limits = rng.LAST
+        if begins_near(kernel) and move.ratio is not None and width > 0:
+            ratio = np.asarray(move.ratio, dtype=np.float64)
+            found = rng.largest_accepted(float(width), np.repeat(ratio[nodes], np.diff(indptr)), ratio[tails])
+            limits = np.minimum(found, width - np.uint64(1))
+        edges[part] = (limits & ~rng.LOW) | tails
+    return edges
 
 
 def _row_ends(matrix: Any) -> NDArray[np.uint64]:

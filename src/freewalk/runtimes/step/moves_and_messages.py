@@ -40,22 +40,39 @@ def edge_drawn(network: Any, node: Any, draw: Any) -> Any:
 
 
 def tail_of(network: Any, edge: Any) -> Any:
-    """The node at the end of an edge.
-
-    It may be read from a mapped file that another process overwrites at this moment: never beyond the last node.
-    """
-    return np.uint32(min(network.tails[edge], np.uint32(network.spans.size - 1)))
+    """The node at the end of an edge."""
+    return np.uint32(network.edges[edge] & LOW)
 
 
 def near_move(network: Any, free: Any, node: Any, decision: Any, first: Any) -> Any:
-    """One uniform hop, by far the most frequent move, and whether it is accepted.
+    """One uniform hop, by far the most frequent move, and whether it is accepted, so that it sends one message."""
+    edge = network.edges[edge_drawn(network, node, first)]
+    taken = is_taken(decision, free, edge)
+    if is_close(decision, edge):
+        taken = is_taken_exactly(network, free, node, decision, edge)
+    return choose(taken, np.uint32(edge & LOW), node), taken
 
-    `limits` holds the largest word that accepts an edge: an integer comparison instead of `accepts`. Words from `free`
-    on belong to hops that are always accepted.
+
+def is_taken(decision: Any, free: Any, edge: Any) -> Any:
+    """Whether an edge is taken, unless the decision `is_close`: an integer comparison instead of `accepts`.
+
+    Words from `free` on belong to hops that are always accepted.
     """
-    edge = edge_drawn(network, node, first)
-    taken = (decision <= network.limits[edge]) | (decision >= free)
-    return choose(taken, tail_of(network, edge), node), taken
+    return (decision >> HALF < edge >> HALF) | (decision >= free)
+
+
+def is_close(decision: Any, edge: Any) -> Any:
+    """Whether the upper half of the largest word that takes the edge, all that is kept of it, does not decide."""
+    return decision >> HALF == edge >> HALF
+
+
+def is_taken_exactly(network: Any, free: Any, node: Any, decision: Any, edge: Any) -> Any:
+    """Whether an edge is taken: needed once in 2^32 steps."""
+    ratio = network.moves[0, RATIO]
+    if ratio < 0 or decision >= free:
+        return True
+    start, end = network.ratios[ratio, node], network.ratios[ratio, edge & LOW]
+    return accepts(decision, np.float64(free), start, end)
 
 
 def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any) -> Any:
