@@ -201,6 +201,9 @@ def test_a_method_says_what_it_is_not():
     for fraction in (0, 1.5, -0.1, "half", True):
         with pytest.raises(fw.FreewalkError, match="fedavg: fraction"):
             baselines.fedavg(0.1, fraction=fraction)
+    graph = GRAPHS["ring"]
+    with pytest.raises(fw.FreewalkError, match=r"one token.*; pass tokens=8, or a larger fraction to fedavg"):
+        baselines.fedavg(0.1, fraction=1 / graph.n).learn(problem_on(graph), graph, steps=1)
     for tokens in (0.0, 1.5, -0.1, "node", True):
         with pytest.raises(fw.FreewalkError, match="Method: tokens"):
             baselines.Method("mine", fw.designs.SimpleWalk(), fw.SGD(0.1), tokens)

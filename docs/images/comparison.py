@@ -1,6 +1,6 @@
 """Measure, draw and tabulate what docs/explanation/comparison.md says about walks, gossip and servers.
 
-python docs/images/comparison.py                      # everything, about 20 minutes on two cores
+python docs/images/comparison.py                      # everything, about 35 minutes on two cores
 python docs/images/comparison.py --data alike -n 100  # some of the settings; existing measurements are kept
 python docs/images/comparison.py --goals              # only the goals closer to the optimum
 python docs/images/comparison.py --control            # only alike data with the goal of regions
@@ -63,22 +63,16 @@ METHODS = [
     fw.baselines.centralized_sgd(0.01, "uniform"),
     fw.baselines.centralized_sgd(0.01, "importance"),
 ]
-ROUNDS = [
-    replace(fw.baselines.fedavg(0.01, steps, fraction=share), label=f"{steps} local, {share:.0%} of the nodes")
-    for steps in (1, 2, 5, 10, 20)
-    for share in (1.0, 0.1, 0.02)
-]
-BATCHES = [
-    replace(fw.baselines.minibatch_sgd(0.01, batch, sampling), label=f"{batch} nodes, {sampling}")
-    for batch in (2, 4, 8, 16, 32)
-    for sampling in ("uniform", "importance")
-]
+LOCAL_STEPS = (1, 2, 5, 10, 20, 50, 100, 200)
+CLIENTS = (1, 2, 5, 10, 20, 100)  # and all nodes
+BATCHES = (1, 2, 4, 8, 16, 32)
 #: Methods with more parameters than the step: of all of them, the one that needs least of something.
+LOCAL, LOCAL_MHLJ = "uniform walk, local steps", "MHLJ, local steps"
 FEDAVG, HASTY, MINIBATCH = "FedAvg, fewest messages", "FedAvg, fewest rounds", "minibatch SGD, fewest messages"
-CHOICES = {FEDAVG: ("messages", ROUNDS), HASTY: ("rounds", ROUNDS), MINIBATCH: ("messages", BATCHES)}
-LABELS = [*(method.label for method in METHODS), *CHOICES]
-ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, CENTRAL, *_ = LABELS
-BY_SERVER = LABELS[-5:]
+CHOICES = dict.fromkeys((LOCAL, LOCAL_MHLJ, FEDAVG, HASTY, MINIBATCH), "messages") | {HASTY: "rounds"}
+ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, CENTRAL, BY_IMPORTANCE = (one.label for one in METHODS)
+BY_SERVER = (CENTRAL, BY_IMPORTANCE, FEDAVG, HASTY, MINIBATCH)
+LABELS = (ONE, IMPORTANCE, MHLJ, LOCAL, LOCAL_MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, *BY_SERVER)
 CONTROL = HERE / "control.json"
 CONTROL_LABELS = (ONE, EIGHT, GOSSIP, TRACKING)
 OWN = HERE / "own.json"
@@ -166,18 +160,69 @@ def best_of(setting: Setting, label: str, **other: Any) -> tuple[Method, dict[st
     if label not in CHOICES:
         method = next(one for one in METHODS if one.label == label)
         return method, found_by(setting.problem, setting.network, method, **options)
-    axis, methods = CHOICES[label]
-    # A server reaches every node of any graph, and draws where it begins.
-    all_alike = setting._replace(graph="ring"), tuple((options | {"start": None}).items())
-    rows = {method: served(*all_alike, method) for method in methods}
+    axis = CHOICES[label]
+    if label in BY_SERVER:
+        # A server reaches every node of any graph, and draws where it begins.
+        all_alike = setting._replace(graph="ring"), tuple((options | {"start": None}).items())
+        rows = (batches if label == MINIBATCH else clients)(*all_alike)
+    else:
+        rows = local_steps(setting, METHODS[0 if label == LOCAL else 2], options)
     best = min(rows, key=lambda method: count(rows[method], axis))
     tried = {method.label: rows[method]["to_goal"][axis] and rows[method]["to_goal"][axis]["value"] for method in rows}
     return best, {**rows[best], "label": label, "chosen": best.label, "tried": tried}
 
 
+def local_steps(setting: Setting, walk: Method, options: dict[str, Any]) -> dict[Method, dict[str, Any]]:
+    """A walk that makes several steps at each node; two numbers more than the best so far are tried."""
+    rows: dict[Method, dict[str, Any]] = {}
+    for place, steps in enumerate(LOCAL_STEPS):
+        method = replace(walk, label=f"{steps} local", rule=fw.SGD(step=0.01, local_steps=steps))
+        rows[method] = found_by(setting.problem, setting.network, method, **options)
+        counts = [count(row, "messages") for row in rows.values()]
+        if place >= counts.index(min(counts)) + 2:
+            break
+    return rows
+
+
+Options = tuple[tuple[str, Any], ...]
+
+
 @cache
-def served(setting: Setting, options: tuple[tuple[str, Any], ...], method: Method) -> dict[str, Any]:
-    return found_by(setting.problem, setting.network, method, **dict(options))
+def clients(setting: Setting, options: Options) -> dict[Method, dict[str, Any]]:
+    """FedAvg with all nodes, then with few, and with more until that takes twice the messages of the best so far."""
+    rows: dict[Method, dict[str, Any]] = {}
+    for steps in LOCAL_STEPS:
+        for nodes in (setting.n, *(one for one in CLIENTS if one < setting.n)):
+            label = f"{steps} local, {nodes} node{'s' * (nodes > 1)}"
+            one = Method(label, fw.designs.Centralized(), fw.SGD(step=0.01, local_steps=steps))
+            several = replace(fw.baselines.fedavg(0.01, steps, fraction=nodes / setting.n), label=label)
+            rows[one if nodes == 1 else several] = row = served(setting, options, one if nodes == 1 else several)
+            best = min(count(each, "messages") for each in rows.values())
+            if nodes < setting.n and count(row, "messages") > 2 * best:
+                break
+    return rows
+
+
+@cache
+def batches(setting: Setting, options: Options) -> dict[Method, dict[str, Any]]:
+    rows = {}
+    for nodes in BATCHES:
+        for sampling in ("uniform", "importance"):
+            several = fw.baselines.minibatch_sgd(0.01, max(nodes, 2), sampling)
+            method = fw.baselines.centralized_sgd(0.01, sampling) if nodes == 1 else several
+            method = replace(method, label=f"{nodes} node{'s' * (nodes > 1)}, {sampling}")
+            rows[method] = served(setting, options, method)
+    return rows
+
+
+def served(setting: Setting, options: Options, method: Method) -> dict[str, Any]:
+    row = found_by(setting.problem, setting.network, method, **dict(options))
+    for axis in ("messages", "bytes") if method.exchange is None else ():
+        # With one node per round the model goes to it and back, as with several.
+        row["in_all"][axis] *= 2
+        span = row["to_goal"][axis]
+        row["to_goal"][axis] = span and {name: value and 2 * value for name, value in span.items()}
+    return row
 
 
 def found_by(problem: fw.Objective, graph: fw.Graph, method: Method, **options: Any) -> dict[str, Any]:
@@ -452,6 +497,9 @@ def causes(kept: dict[str, Any]) -> dict[str, float]:
         "updates: importance / uniform walk": count(rows[IMPORTANCE], "updates") / count(one, "updates"),
         "updates: MHLJ / uniform walk": count(rows[MHLJ], "updates") / count(one, "updates"),
         "messages: MHLJ / uniform walk": count(rows[MHLJ], "messages") / count(one, "messages"),
+        "messages: local steps / uniform walk": count(rows[LOCAL], "messages") / count(one, "messages"),
+        "messages: FedAvg / walk with local steps": count(rows[FEDAVG], "messages") / count(rows[LOCAL], "messages"),
+        "messages, routed: FedAvg / walk with local steps": routed(rows[FEDAVG]) / count(rows[LOCAL], "messages"),
         "messages: SAG / uniform walk": count(rows[SAG], "messages") / count(one, "messages"),
         "updates: uniform walk / centralized": count(one, "updates") / count(central, "updates"),
         "rounds: decentralized SGD / gradient tracking": count(rows[GOSSIP], "rounds")
@@ -591,8 +639,8 @@ def goals_table(rows: Rows) -> str:
     return table(["graph", "goal", *(f"{label}: messages" for label in NEARER_LABELS)], body)
 
 
-MARKS = ("o", "s", "^", "D", "o", "s", "P", "X", "*", "*", "v", "v", "p")
-SHADES = (0, 1, 2, 3, 5, 5, 4, 4, 6, 6, 6, 6, 6)
+MARKS = ("o", "s", "^", "o", "^", "D", "o", "s", "P", "X", "*", "*", "v", "v", "p")
+SHADES = (0, 1, 2, 0, 2, 3, 5, 5, 4, 4, 6, 6, 6, 6, 6)
 
 
 def draw_counts(found: Found, n: int) -> None:
@@ -601,7 +649,7 @@ def draw_counts(found: Found, n: int) -> None:
     for (data, graph), axes in zip(((data, graph) for data in DATA for graph in GRAPHS), panels.flat):
         rows = by_label(found[Setting(data, n, graph)])
         for label, mark, shade in zip(LABELS, MARKS, SHADES):
-            hollow = label in (MEETING, CENTRAL, HASTY)
+            hollow = label in (LOCAL, LOCAL_MHLJ, MEETING, CENTRAL, HASTY)
             style = {"markersize": 8 if mark == "*" else 6, "color": COLOURS[shade], "linestyle": "none"}
             style |= {"markerfacecolor": "none"} if hollow else {}
             here = count(rows[label], "messages"), count(rows[label], "rounds")

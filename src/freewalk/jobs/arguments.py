@@ -172,7 +172,8 @@ def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) 
             continue
         who = type(exchange).__name__
         if tokens < 2:
-            raise FreewalkError(f"{who}: there is one token, expected at least two that can mix; pass tokens=8")
+            remedy = "pass tokens=8, or a larger fraction to fedavg"
+            raise FreewalkError(f"{who}: there is one token, expected at least two that can mix; {remedy}")
         starts = {own.tobytes(): own for own in nodes.reshape(-1, tokens)}  # np.unique is slow for long rows
         for own in starts.values() if stayed else (None,):
             exchange.admit(phase.kernel, own)
