@@ -27,7 +27,17 @@ from freewalk.checks import show
 from freewalk.compiled.cache import cache_folder, keep
 from freewalk.errors import FreewalkError
 
-__all__ = ["CPU", "SIMULATOR", "Target", "Written", "cache_folder", "compile_functions", "cuda_target", "module_source"]
+__all__ = [
+    "CPU",
+    "SIMULATOR",
+    "Target",
+    "Written",
+    "address_of",
+    "cache_folder",
+    "compile_functions",
+    "cuda_target",
+    "module_source",
+]
 
 _PARSING = threading.Lock()
 # Compiled functions do not allocate, so they need not count references to the arrays they receive, which would cost
@@ -106,6 +116,14 @@ def compile_functions(
         sys.modules[name] = module  # where numba looks for it
     compiled: Callable[..., Any] = getattr(sys.modules[name], entry)
     return compiled
+
+
+def address_of(function: Any, *arguments: Any) -> int:
+    """The address of a compiled function for arguments of these types, where it stays while the process lives."""
+    kinds = tuple(map(function.typeof_pyval, arguments))
+    function.compile(kinds)
+    made = function.overloads[kinds]
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
 
 def module_source(

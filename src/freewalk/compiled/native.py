@@ -123,14 +123,6 @@ def walk_at(
     return types.none(address, *kinds), generate
 
 
-def address_of(function: Any, *arguments: Any) -> int:
-    """The address of a compiled function for arguments of these types, where it stays while the process lives."""
-    kinds = tuple(map(function.typeof_pyval, arguments))
-    function.compile(kinds)
-    made = function.overloads[kinds]
-    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
-
-
 def _check_rows(*kinds: Any) -> None:
     for kind in kinds:
         if kind.layout != "C":

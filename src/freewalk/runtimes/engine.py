@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Ints
 from freewalk.exchanges import Exchange
 from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
 from freewalk.jobs.job import Job, Measures, State
@@ -23,7 +24,7 @@ from freewalk.runtimes.cpu.loops import LANES, TEAM
 from freewalk.runtimes.step.arrays import Stretch
 
 WALKS, MARKS = 0, 1  # the axes of measures
-_RANGES_PER_THREAD = 2  # a thread that is fast takes more
+_PARTS_PER_THREAD = 2  # a thread that is fast takes more
 _STRETCH = 2**16  # nodes walked before learning at them, so that they stay in the cache
 _NARROW, _WIDEST = 2**6, 2**12  # rows in a stretch
 
@@ -250,99 +251,94 @@ class HalvesEngine(Engine):
     def _run(self, state: State, passage: Passage) -> Measures:
         walking = self.walker.along(state, passage)
         learning = None if self.learner is None else self.learner.along(state, passage)
-        follow = walking.jointly(learning) or partial(_in_turn, walking, learning, passage)
-        ranges = [(0, state.rows)]
+        stretches = [Stretch(0, state.rows, passage.start, passage.until, 0)]
         if self.learner is None or not self.learner.together:
-            ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
-        if len(ranges) > 1:
-            _share(partial(_follow, follow, passage), ranges, passage, self.threads)
-        elif self.threads > 1 and learning is not None:
-            _walk_ahead(walking, learning, passage, ranges[0])
+            stretches = _divided(stretches[0], self.threads, state.tokens)
+        if len(stretches) == 1 and self.threads > 1 and learning is not None:
+            _walk_ahead(walking, learning, stretches[0], passage.marks)
         else:
-            _follow(follow, passage, ranges[0], passage.start, passage.until)
+            follow = walking.jointly(learning) or partial(_in_turn, walking, learning, passage.marks)
+            _share(follow, stretches, passage.marks, self.threads)
         return walking.measures | ({} if learning is None else learning.measures)
 
 
-def _share(
-    follow: Callable[[tuple[int, int], int, int], None],
-    ranges: Sequence[tuple[int, int]],
-    passage: Passage,
-    threads: int,
-) -> None:
-    """Threads take the ranges in turns, half of what is left of one at a time, so that all of them end together."""
-    waiting = deque((rows, passage.start) for rows in ranges)
+def _share(follow: Follow, stretches: Sequence[Stretch], marks: Ints, threads: int) -> None:
+    """Threads take stretches in turns, half of what is left of one at a time, so that they end together."""
+    waiting = deque(stretches)
 
     def work() -> None:
         while True:
             try:
-                rows, start = waiting.popleft()
+                whole = waiting.popleft()
             except IndexError:
                 return
-            until = min(passage.until, start + max((passage.until - start + 1) // 2, _length(rows)))
-            follow(rows, start, until)
-            if until < passage.until:
-                waiting.append((rows, until))
+            path = _path(whole)
+            half = -(-(whole.stop - whole.start) // 2) if len(stretches) > 1 else whole.stop
+            stretch, rest = _cut(whole, max(half, len(path)), marks)
+            follow(stretch, path)
+            if rest is not None:
+                waiting.append(rest)
 
+    if len(stretches) == 1:
+        work()
+        return
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work) for _ in range(min(threads, len(ranges)))]:
+        for done in [pool.submit(work) for _ in range(min(threads, len(stretches)))]:
             done.result()
 
 
-def _length(rows: tuple[int, int]) -> int:
-    """The steps of a stretch whose path stays in the cache."""
-    return max(1, _STRETCH // (rows[1] - rows[0]))
+def _path(stretch: Stretch) -> Path:
+    """Room for a path that stays in the cache."""
+    rows = stretch.last - stretch.first
+    length = min(_STRETCH // rows, stretch.stop - stretch.start)
+    return np.empty((max(length, 1), rows), dtype=np.int32)
 
 
-def _mark(passage: Passage, now: int) -> int:
-    """The number of the first mark of a stretch that begins at a step; the first one includes its start."""
-    return int(np.searchsorted(passage.marks, now, side="right")) if now > passage.start else 0
+def _cut(whole: Stretch, steps: int, marks: Ints) -> tuple[Stretch, Stretch | None]:
+    """The first steps of a stretch, with a mark at their end, and the rest, if there is any."""
+    stop = min(whole.start + steps, whole.stop)
+    rest = whole._replace(start=stop, mark=int(np.searchsorted(marks, stop, side="right")))
+    return whole._replace(stop=stop), rest if stop < whole.stop else None
 
 
-def _follow(follow: Follow, passage: Passage, rows: tuple[int, int], start: int, until: int) -> None:
-    """Walk and learn along a part of a passage, which may be empty."""
-    path = np.empty((min(_length(rows), max(until - start, 1)), rows[1] - rows[0]), dtype=np.int32)
-    follow(Stretch(*rows, start, until, _mark(passage, start)), path)
-
-
-def _stretches(passage: Passage, stretch: Stretch, length: int) -> Iterator[Stretch]:
-    """A stretch in shorter ones; at least one, which may be empty."""
-    for now in range(stretch.start, max(stretch.stop, stretch.start + 1), length):
-        yield stretch._replace(start=now, stop=min(now + length, stretch.stop), mark=_mark(passage, now))
-
-
-def _in_turn(walking: Course, learning: Course | None, passage: Passage, whole: Stretch, path: Path) -> None:
+def _in_turn(walking: Course, learning: Course | None, marks: Ints, whole: Stretch, path: Path) -> None:
     """Walk a stretch and learn along it, in pieces as long as the path."""
-    for stretch in _stretches(passage, whole, len(path)):
+    rest: Stretch | None = whole
+    while rest is not None:
+        stretch, rest = _cut(rest, len(path), marks)
         walking.do(stretch, path)
         if learning is not None:
             learning.do(stretch, path)
 
 
-def _walk_ahead(walking: Course, learning: Course, passage: Passage, rows: tuple[int, int]) -> None:
-    """Walk one stretch while learning from the one before, since a walk does not depend on learning."""
-    length = min(_length(rows), max(passage.until - passage.start, 1))
-    path, other = (np.empty((length, rows[1] - rows[0]), dtype=np.int32) for _ in range(2))
-    stretches = list(_stretches(passage, Stretch(*rows, passage.start, passage.until, 0), length))
+def _walk_ahead(walking: Course, learning: Course, whole: Stretch, marks: Ints) -> None:
+    """Walk one piece of a stretch while learning from the one before, since a walk does not depend on learning."""
+    path, other = _path(whole), _path(whole)
+    stretch, rest = _cut(whole, len(path), marks)
     with ThreadPoolExecutor(1) as ahead:
-        walked = ahead.submit(walking.do, stretches[0], path)
-        for number, stretch in enumerate(stretches, 1):
+        walked = ahead.submit(walking.do, stretch, path)
+        while True:
             walked.result()
-            if number < len(stretches):
-                walked = ahead.submit(walking.do, stretches[number], other)
-            learning.do(stretch, path)
+            here = stretch
+            if rest is not None:
+                stretch, rest = _cut(rest, len(path), marks)
+                walked = ahead.submit(walking.do, stretch, other)
+            learning.do(here, path)
+            if here is stretch:
+                return
             path, other = other, path
 
 
-def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[int, int]]:
-    """The rows in ranges of whole blocks: narrow, so that the data of a row stay in the cache.
+def _divided(whole: Stretch, threads: int, tokens: int) -> list[Stretch]:
+    """Stretches of some rows, in whole blocks: narrow, so that the data of a row stay in the cache.
 
-    Ranges are wide enough that stretches of few steps are not tiny, and numerous enough for all threads. Tokens of one
-    walk stay together.
+    They are wide enough that those of few steps are not tiny, and numerous enough for all threads. Tokens of one walk
+    stay together.
     """
-    parts = _RANGES_PER_THREAD * threads if threads > 1 else 1
+    rows, parts = whole.last, _PARTS_PER_THREAD * threads if threads > 1 else 1
     unit = tokens if tokens > 1 else TEAM if rows >= parts * TEAM else LANES
-    width = max(_NARROW, min(_WIDEST, _STRETCH // max(steps, 1)))
+    width = max(_NARROW, min(_WIDEST, _STRETCH // max(whole.stop - whole.start, 1)))
     units = -(-rows // unit)
     parts = min(units, max(parts, -(-rows // width)))
     edges = np.linspace(0, units, parts + 1).astype(int) * unit
-    return [(int(a), int(min(b, rows))) for a, b in pairwise(edges)]
+    return [whole._replace(first=int(a), last=int(min(b, rows))) for a, b in pairwise(edges)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from freewalk.rng import LAST, LOW, MOVE, word_pair
 from freewalk.runtimes.mixer import mean_of, mix
-from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Stretch, Visit, Words
+from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Stretch, Visit
 from freewalk.runtimes.step.moves_and_messages import choose, edge_drawn, far_move, is_close, is_taken, near_move
 from freewalk.runtimes.step.update import (
     COUNTS_VISITS,
@@ -41,13 +41,6 @@ WRAP = 2**16  # a count of 16 bits begins again
 TEAM = 64  # walks that move together
 FEW = 8  # walks that do not fill a vector register
 WORDS = 2048  # steps of a team whose words are drawn in advance, times its walks
-
-
-def words(counts: Any) -> Words:
-    """Buffers for the words of a block."""
-    of_steps = (np.empty(WORDS + 1, dtype=np.uint64) for _ in range(6))
-    of_lanes = (np.empty(TEAM, dtype=kind) for kind in (np.uint32, np.uint64, np.int64))
-    return Words(*of_steps, *of_lanes, counts)  # type: ignore[call-arg]
 
 
 def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:

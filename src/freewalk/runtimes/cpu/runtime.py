@@ -1,8 +1,7 @@
 """Compiled walks on all cores."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from queue import SimpleQueue
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
-from freewalk.compiled.compiler import compile_functions
+from freewalk.compiled.compiler import address_of, compile_functions
 from freewalk.errors import FreewalkError
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage, Phase
@@ -133,7 +132,6 @@ def learning_code(
         "SHARED": bool(rule.shared and tokens > 1),
         "DIM": objective.dim if objective.dim <= _UNROLLED else 0,
         "SPLIT": "math" in getattr(getattr(type(objective).slope, "__code__", None), "co_names", ()),
-        "REPORTED": inputs.reported(rule),
         "read": native.read,
         "predict": native.predict,
         "fetch": native.fetch,
@@ -198,12 +196,12 @@ class CPUWalk(Course):
         self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # buffers of threads
         for wide, narrow in visits:
             counts = (state.nodes, state.messages, state.probes, wide, state.path_of, state.paths)
-            self.free.put((arrays.Walkers(*counts), loops.words(narrow)))
+            of_steps = (np.empty(loops.WORDS + 1, dtype=np.uint64) for _ in range(6))
+            of_lanes = (np.empty(loops.TEAM, dtype=kind) for kind in (np.uint32, np.uint64, np.int64))
+            self.free.put((arrays.Walkers(*counts), arrays.Words(*of_steps, *of_lanes, narrow)))  # type: ignore[call-arg]
 
     def jointly(self, learning: Course | None) -> Follow | None:
         """Walk stretches of any length, and learn along them if that is compiled, too; see `Course.jointly`."""
-        from freewalk.compiled.native import address_of
-
         if learning is None:
             return self.do
         if not isinstance(learning, CPULearning) or learning.stops:
@@ -216,7 +214,7 @@ class CPUWalk(Course):
         def follow(stretch: arrays.Stretch, path: Path) -> None:
             mine = self.free.get()
             try:
-                learning.follow(arrays.Walking(address, self.network, self.route, *mine), stretch, path)
+                learning.run(learning.lesson, stretch, path, arrays.Walking(address, self.network, self.route, *mine))
             finally:
                 self.free.put(mine)
 
@@ -254,9 +252,11 @@ class CPULearner(Learner):
         self.job, self.objective = job, objective
         self.kept: Kept = {}
         rules = {phase: phase.rule for phase in job.phases if phase.rule is not None}
-        entries = ("learn_stretch", "walk_and_learn")
         self.code = {
-            phase: [learning_code(objective, rule, job.tokens, entry) for entry in entries]
+            phase: (
+                learning_code(objective, rule, job.tokens),
+                learning_code(objective, rule, job.tokens, "walk_and_learn"),
+            )
             for phase, rule in rules.items()
         }
         self.data = data or {phase: inputs.samples(job, objective, phase.kernel, rules[phase]) for phase in rules}
@@ -290,6 +290,7 @@ class CPULearning(StoppingLearning):
             mixer = Mixer(job, state, passage, phase.exchange, learner.kept)
             self.mixing, self.exchanged = mixer.mixing, mixer.exchanged
             self.exchange = None if mixer.compiled else phase.exchange
+        self.stops = bool(self.own) or self.exchange is not None
 
     @property
     def measures(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
@@ -302,47 +303,32 @@ class CPULearning(StoppingLearning):
             found["consensus"] = lesson.consensus
         return found if self.passage.phase.exchange is None else found | {"exchanged": self.exchanged}
 
-    @property
-    def stops(self) -> bool:
-        """Whether it stops for Python."""
-        return bool(self.own) or self.exchange is not None
-
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
         """Learn along a stretch."""
         if self.stops:
             super().do(stretch, path)
         else:
-            self._run(self.lesson, stretch, path)
+            self.run(self.lesson, stretch, path)
 
-    def follow(self, walking: arrays.Walking, stretch: arrays.Stretch, path: Path) -> None:
-        """Walk and learn along a stretch, in pieces as long as the path."""
-        with self._compiled():
-            self.joint_code(walking, self.data, self.lesson, self.vectors, self.mixing, self._room(), path, stretch)
-
-    def _run(self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path) -> None:
-        with self._compiled():
-            self.code(self.data, lesson, self.vectors, self.mixing, self._room(), path, stretch)
-
-    def _room(self) -> arrays.Buffers:
-        meeting = self.lesson.nodes if self.mixing.how == arrays.NODE else 0
-        return loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
-
-    @contextmanager
-    def _compiled(self) -> Iterator[None]:
+    def run(self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path, *walking: arrays.Walking) -> None:
+        """Learn along a stretch in compiled code, which walks it, too, if it is told how."""
         from numba.core.errors import NumbaError
 
+        meeting = lesson.nodes if self.mixing.how == arrays.NODE else 0
+        room = loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
+        code = self.joint_code if walking else self.code
         try:
-            yield
+            code(*walking, self.data, lesson, self.vectors, self.mixing, room, path, stretch)
         except (NumbaError, AssertionError) as error:  # before 0.66, numba asserts what it cannot compile
             raise not_compiled("cpu", self.job, self.passage.phase, error) from error
 
     def learn(self, stretch: arrays.Stretch, path: Path) -> None:
         """Learn without measuring."""
-        self._run(self.lesson._replace(marks=self.lesson.marks[:0]), stretch, path)
+        self.run(self.lesson._replace(marks=self.lesson.marks[:0]), stretch, path)
 
     def measure(self, here: arrays.Stretch) -> None:
         """The measures that are compiled, and those that are not."""
-        self._run(self.lesson, here, np.empty((0, 0), dtype=np.int32))
+        self.run(self.lesson, here, np.empty((0, 0), dtype=np.int32))
         tokens, models = self.state.tokens, self.state.reported(self.rule)
         for walk in range(here.first // tokens, here.last // tokens) if self.own else ():
             with np.errstate(all="ignore"):  # a walk may have diverged

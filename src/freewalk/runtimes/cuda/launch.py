@@ -57,7 +57,6 @@ def prepare(job: Job, objective: Predictor | None, phase: Phase, shared: int) ->
         "CARRIES": len(rule.carries),
         "KEPT": max(len(rule.carries), 1),
         "HELD": max(len(rule.stores), 1),
-        "REPORTED": inputs.reported(rule),
         "BYTES": data.features.itemsize,
         "STRIDE": objective.dim,
         "read": kernels.read_flat,
@@ -128,7 +127,7 @@ class TokenKernels:
         if tokens == 1:
             return
         rule = passage.phase.rule
-        self.reported = -1 if rule is None else inputs.reported(rule)
+        self.reported = -1 if rule is None or rule.reports == "x" else rule.carries.index(rule.reports)
         vectors = here.vectors
         shape = max(self.reported, 0) + 1, self.walks, vectors.models.shape[1]
         self.means = cuda.device_array(shape, dtype=vectors.models.dtype)

@@ -45,6 +45,7 @@ def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
         "Numbers": type(rule.numbers),
         "STORES": len(rule.stores),
         "COUNTS_VISITS": bool(rule.counts_visits),
+        "REPORTED": -1 if rule.reports == "x" else rule.carries.index(rule.reports),
         "RIDGE": bool(objective.ridge != 0),
         "FACTORS": _factors(objective).size > 0,
     }
@@ -63,11 +64,6 @@ def _apply_of(rule: Rule) -> Written:
     lines = [f"    {', '.join(new)} = update(visit, numbers, {old})"]
     lines += [f"    {place} = {name}" for place, name in zip(places, new, strict=True)]
     return Written("\n".join(["def apply(visit, numbers, vectors, at, j, gradient):", *lines]))
-
-
-def reported(rule: Rule) -> int:
-    """The index of the carried vector to report as the model; -1 for the model itself."""
-    return -1 if rule.reports == "x" else rule.carries.index(rule.reports)
 
 
 # The kernel of a walk.
