@@ -172,16 +172,40 @@ def test_nobody_has_received_what_was_not_sent():
 def test_walks_that_are_over_are_not_talked_about():
     node = holding()
     node._reissue(KEY)
-    point = node.custody[KEY].token.point
     node._taken()
     known = [one for one in node.handle(say.Alarm(None, "gossip")) if isinstance(one, say.Send)]
     assert {type(one.message) for one in known} == {say.Known}
-    node.handle(say.Collect(KEY, point))
+    ended = node.custody[KEY].token._replace(diverged=True)
+    node.custody[KEY] = node.custody[KEY]._replace(token=ended)
+    node.handle(say.Collect(KEY, ended.point))
     assert node.custody[KEY].collected
     assert node.handle(say.Alarm(None, "gossip")) == []
     assert node.handle(say.Connected(1)) == []
     again = Node(KERNEL.local(2), SETTINGS, node.custody, signatures(2))
     assert not [one for one in again.restart() if isinstance(one, say.Timer)]
+
+
+@pytest.mark.parametrize("step", [0, 100])
+def test_a_walk_that_goes_on_is_not_collected(step):
+    """Whatever end the operator was told of: the token here has not finished."""
+    node = holding()
+    held = node.custody[KEY].token
+    node.handle(say.Collect(KEY, held.point._replace(step=step)))
+    assert node.custody[KEY].held == held
+    assert not node.custody[KEY].collected
+
+
+def test_a_walk_that_is_re_issued_is_not_collected_any_more():
+    node = holding()
+    token = node.custody[KEY].token
+    there = token.point._replace(step=1, hop=1)
+    node._lend(KEY, 1, there)
+    node.handle(say.Collect(KEY, there))
+    assert node.custody[KEY].collected
+    node.handle(say.Alarm(KEY, "deadline"))
+    node.handle(say.Alarm(KEY, "deadline"))
+    assert node.custody[KEY].held.point.generation == Generation(1, 2)
+    assert not node.custody[KEY].collected
 
 
 def test_what_was_forgotten_stays_forgotten():
