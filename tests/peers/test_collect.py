@@ -247,7 +247,10 @@ def test_a_journal_that_was_edited_and_chained_anew_lacks_what_others_witnessed(
         connection.executemany("UPDATE journal SET chain = ? WHERE number = ?", chains)
     found = collected(network)
     (doubt,) = found.record.provenance["doubts"]
-    assert doubt.startswith(f"{names(network)[node]}: its journal lacks lines that it had when it sent tokens")
+    told = doubt.removeprefix(f"{names(network)[node]}: by what ")
+    witnesses, _, lacks = told.partition(" wrote, ")
+    assert set(witnesses.split(", ")) < {*names(network)} - {names(network)[node]}
+    assert lacks.startswith("its journal lacks lines that it had when it sent tokens")
 
 
 def test_an_undisturbed_run_leaves_no_doubt(network):

@@ -129,10 +129,15 @@ def doubts(network: Network, books: Sequence[Book]) -> list[str]:
         name = name_of(network, book.node)
         if book.unchained:
             found.append(f"{name}: {book.unchained:,} lines of an earlier version, in which edits do not show")
-        told = [one.lines["witness"][(one.lines["sender"] == book.node) & (one.lines["witness"] != 0)] for one in books]
-        if missing := int((~np.isin(np.concatenate(told), book.lines["chain"])).sum()):
-            why = "it was changed, or its disk is an old one"
-            found.append(f"{name}: its journal lacks lines that it had when it sent tokens ({missing:,} times): {why}")
+        lacks = dict[str, int]()  # by who says so
+        for one in books:
+            told = one.lines["witness"][(one.lines["sender"] == book.node) & (one.lines["witness"] != 0)]
+            if missing := int((~np.isin(told, book.lines["chain"])).sum()):
+                lacks[name_of(network, one.node)] = missing
+        if lacks:
+            what = f"its journal lacks lines that it had when it sent tokens ({sum(lacks.values()):,} times)"
+            why = "it was changed, its disk is an old one, or they wrote what is not true"
+            found.append(f"{name}: by what {', '.join(lacks)} wrote, {what}: {why}")
     return found
 
 
