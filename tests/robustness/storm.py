@@ -141,7 +141,7 @@ class Storm:
         while self.counts["kills"] < kills:
             await asyncio.sleep(self.rng.expovariate(1 / self.pause))
             statuses = await operator.statuses(0.5)
-            here = collect.whereabouts(self.run, statuses)
+            here = collect.whereabouts(self.run, statuses, self.network.trust)
             if here and all(one.told.finished for one in here):
                 return
             near = self.aim(statuses) or near
