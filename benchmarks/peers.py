@@ -155,7 +155,7 @@ async def hand_over(network: Network, processes: list[int], size: int) -> Measur
             here = []
             while not here or not here[0].told.finished:
                 await asyncio.sleep(0.2)
-                here = collect.whereabouts("first", await operator.statuses())
+                here = collect.whereabouts("first", await operator.statuses(), network.trust)
             cpu, memory = sum(map(spent, processes)) - cpu, resident(other, "VmHWM") - memory
             calls = [operator._call(node, "Journal", ask.Lines(run=KEY.run)) for node in (0, 1)]
             pages = [page for call in calls async for page in call]

@@ -16,7 +16,7 @@ import freewalk as fw
 from freewalk.errors import PeerError
 from freewalk.peers.network import supervisor
 from freewalk.peers.network.certificates import Authority
-from freewalk.peers.network.config import CERTIFICATE, KEY, OPERATOR
+from freewalk.peers.network.config import CERTIFICATE, KEY, NETWORK, OPERATOR
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.store import Store
 from freewalk.peers.operator import collect
@@ -98,6 +98,9 @@ def test_a_network_of_an_earlier_version_is_upgraded(network):
         document = tomlkit.parse(path.read_text())
         del document["security"]["signed"]
         path.write_text(tomlkit.dumps(document))
+    description = network.folder / NETWORK
+    description.write_text(description.read_text().replace("\nsigned = true", "", 1))
+    assert not Network.read(network.folder).table.signed
     said("up", "net", "--detach")
     said("launch", "net")
     said("collect", "net", "--wait", "60")
@@ -107,6 +110,7 @@ def test_a_network_of_an_earlier_version_is_upgraded(network):
         log.unlink()
     assert "give a spec and a folder" in said("init", "net", code=2)
     assert "its nodes sign from now on" in said("init", "--upgrade", "net")
+    assert Network.read(network.folder).trust.signs
     said("up", "net", "--detach")
     said("launch", "net", "--run", "second")
     said("collect", "net", "--run", "second", "--wait", "60")

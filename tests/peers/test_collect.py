@@ -28,7 +28,7 @@ from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Generation, Key, Position, Token
+from freewalk.peers.protocol.token import Generation, Key, Position, Token, Trust
 from freewalk.report.page import section
 
 KEY = Key("first", 0)
@@ -247,7 +247,10 @@ def test_a_journal_that_was_edited_and_chained_anew_lacks_what_others_witnessed(
         connection.executemany("UPDATE journal SET chain = ? WHERE number = ?", chains)
     found = collected(network)
     (doubt,) = found.record.provenance["doubts"]
-    assert doubt.startswith(f"{names(network)[node]}: its journal lacks lines that it had when it sent tokens")
+    told = doubt.removeprefix(f"{names(network)[node]}: by what ")
+    witnesses, _, lacks = told.partition(" wrote, ")
+    assert set(witnesses.split(", ")) < {*names(network)} - {names(network)[node]}
+    assert lacks.startswith("its journal lacks lines that it had when it sent tokens")
 
 
 def test_an_undisturbed_run_leaves_no_doubt(network):
@@ -390,6 +393,25 @@ async def _hangs():
     yield
 
 
+def test_a_journal_that_comes_by_drops(network, monkeypatch):
+    """Each of its pages comes in time."""
+    node = busiest(network)
+
+    async def pages(own):
+        async for page in own:
+            for number in range(1, 1000):
+                some = ask.Page()
+                some.CopyFrom(page)
+                some.numbers[:] = [number * len(page.numbers) + place for place in range(len(page.numbers))]
+                yield some
+                await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(operating, "_PIECE", 2.0)
+    lying(monkeypatch, "journal", node, lambda own, _: pages(own))
+    with pytest.raises(PeerError, match=f"node {names(network)[node]} at .* does not answer"):
+        collected(network)
+
+
 @pytest.mark.parametrize("call", ["journal", "fetch"])
 def test_a_call_that_hangs(call, network, monkeypatch):
     node = busiest(network) if call == "journal" else collected(network).stories[0].end.node
@@ -466,10 +488,16 @@ def test_a_status_that_cannot_be_one(network, monkeypatch):
     async def lie(own):
         status = await own
         status.closed = "\x1b[31m[/red] closed\n" * 100
-        for walk, step in ((0, 10**12), (10**12, 1), (0, 1)):
-            told = status.walks.add(
-                run="first", walk=walk, held=True, failure="[/red]\x1b[31m", stage="[bold", digest="x"
-            )
+        status.sent["first"] = 2**64 - 1
+        known = {"held": True, "failure": "[/red]\x1b[31m", "stage": "[bold", "digest": "0" * 64}
+        for walk, step, more in (
+            (0, 10**12, {}),
+            (10**12, 1, {}),
+            (0, 1, {"digest": "x"}),
+            (0, STEPS, {"messages": 2**64 - 1}),
+            (0, STEPS, {"probes": 2**63}),
+        ):
+            told = status.walks.add(run="first", walk=walk, **known | more)
             told.point.step = step
         return status
 
@@ -481,10 +509,86 @@ def test_a_status_that_cannot_be_one(network, monkeypatch):
             shown.print(watch.table(network, "first", seen))
             assert all(letter.isprintable() or letter == "\n" for letter in shown.file.getvalue())
             assert [one.key for one in seen.tokens] == [KEY]
-            assert (await collect.collect(network, "first")).record is not None
+            assert seen.tokens[0].told.messages < 2**20 * STEPS
+            assert (await collect.collect(network, "first")).record.provenance["wire_bytes"] < 2**53
 
     lying(monkeypatch, "status", node, lambda own, _: lie(own))
     asyncio.run(play())
+
+
+NEWEST = {
+    "generation": {"floor": ask.Point(number=9999, issuer=3)},
+    "collected": {"floor": ask.Point(number=9999, issuer=3), "collected": True},
+    "token": {"floor": ask.Point(number=9999, issuer=3), "point": ask.Point(number=9999, issuer=3), "held": True},
+    "later token": {"point": ask.Point(number=1, issuer=1, step=STEPS), "held": True},
+    "failure": {"floor": ask.Point(number=9999, issuer=3), "stage": "failed", "failure": "no"},
+}
+
+
+@pytest.mark.parametrize("change", NEWEST.values(), ids=NEWEST)
+def test_what_a_node_cannot_prove_is_a_doubt(change, network, monkeypatch):
+    """What one node said of a generation was enough to make a finished run uncollectable."""
+    end = collected(network).stories[0].end.node
+    node = next(node for node in range(6) if node != end and lines(network, node))
+
+    async def lie(own):
+        status = await own
+        (walk,) = [walk for walk in status.walks if walk.run == "first"]
+        walk.MergeFrom(ask.Walk(digest="0" * 64, size=10, **change))
+        return status
+
+    async def play():
+        async with nodes(network), collect.operator_of(network) as operator:
+            _, (one,) = await operator.located("first")
+            assert one.floor == Generation(0, network.starts[0])
+            assert one.unproven == [node]
+            await collect.finished(network, "first", 30)
+            assert await collect.launch(network, "first") == 0
+            return [await collect.collect(network, "first", partial) for partial in (True, False)]
+
+    lying(monkeypatch, "status", node, lambda own, _: lie(own))
+    for found in asyncio.run(play()):
+        assert found.stories[0].end.node == end
+        assert found.record.provenance.get("gaps", []) == []
+        (doubt,) = found.record.provenance["doubts"]
+        assert doubt == f"{names(network)[node]}: it has no proof of what it says of walk 0"
+
+
+def test_a_copy_of_the_end_that_a_node_invents_is_not_the_end(network, monkeypatch):
+    """Within a generation that exists, so that nothing has to be proved."""
+    end = collected(network).stories[0].end
+    node = next(node for node in range(6) if node != end.node and lines(network, node))
+
+    async def lie(own):
+        status = await own
+        (walk,) = [walk for walk in status.walks if walk.run == "first"]
+        point = ask.Point(issuer=network.starts[0], step=STEPS, hop=9)
+        walk.MergeFrom(ask.Walk(point=point, held=True, digest="0" * 64, size=10))
+        return status
+
+    lying(monkeypatch, "status", node, lambda own, _: lie(own))
+    for partial in (True, False):
+        found = collected(network, partial)
+        assert found.stories[0].end.point == end.point
+        assert found.record.provenance.get("gaps", []) == []
+
+
+@pytest.mark.parametrize("lie", ["known", "forgotten"])
+def test_one_node_cannot_use_up_the_name_of_a_run(lie, network, monkeypatch):
+    async def told(own):
+        status = await own
+        status.walks.add(run="second", walk=0).floor.issuer = network.starts[0]
+        status.forgotten.extend(["second"] * (lie == "forgotten"))
+        return status
+
+    async def play():
+        async with nodes(network):
+            assert await collect.launch(network, "second") == 1
+            await collect.finished(network, "second", 60)
+            return await collect.collect(network, "second")
+
+    lying(monkeypatch, "status", busiest(network), lambda own, _: told(own))
+    assert asyncio.run(play()).stories[0].updates == STEPS
 
 
 def test_a_run_that_diverged_is_collected(tmp_path):
@@ -517,7 +621,7 @@ def test_a_token_that_is_never_where_it_was_does_not_hold_up_the_operator(networ
 
 
 @pytest.mark.parametrize("before", [0, 10])
-def test_a_run_that_ends_twice(before, network):
+def test_a_run_that_ends_twice(before, network, monkeypatch):
     """Whoever writes an end of its own into its journal cannot replace the model: others ended it, or went on."""
     end = collected(network).stories[0].end
     liar = busiest(network)
@@ -531,8 +635,25 @@ def test_a_run_that_ends_twice(before, network):
     ended = rf"ended at {names(network)[liar]}, but also ended or went on at .*node-000\d"
     with pytest.raises(PeerError, match=ended):
         collected(network)
+    told = []
+    monkeypatch.setattr(operating.Operator, "collect", lambda operator, node, ends: noted(told, ends))
     gaps = collected(network, partial=True).record.provenance["gaps"]
     assert any("also ended or went on" in gap or (before and "not the final one" in gap) for gap in gaps)
+    assert {*told} == {()}  # the nodes have to keep what they have
+
+
+async def noted(told, ends):
+    told.append(tuple(ends))
+
+
+def test_a_model_that_cannot_be_had_is_not_released(network, monkeypatch):
+    """Its node may still have it, when it can be asked again."""
+    end, told = collected(network).stories[0].end, []
+    monkeypatch.setattr(operating, "_PIECE", 1.0)
+    lying(monkeypatch, "fetch", end.node, lambda *_: _streamed(b"cut"))
+    monkeypatch.setattr(operating.Operator, "collect", lambda operator, node, ends: noted(told, ends))
+    assert any("cannot be had" in gap for gap in collected(network, partial=True).record.provenance["gaps"])
+    assert {*told} == {()}
 
 
 # What there is.
@@ -736,11 +857,24 @@ SEEN = {
     "silent": ([status((5, {})), None], "walk 0 was last seen by the nodes that answer at node-0000"),
     "collected": ([status((5, {"collected": True})), status((4, {}))], "walk 0 has finished at node-0000, and is"),
 }
+HIDDEN = [
+    ("held", [status((4, HELD)), status((3, {"collected": True}))]),
+    ("moving", [status((4, LENT)), status((3, {"collected": True}))]),
+    ("collected", [status((4, LENT | {"collected": True})), status((5, {"collected": True}))]),
+]
+
+
+@pytest.mark.parametrize(("state", "statuses"), HIDDEN)
+def test_one_node_cannot_say_that_a_token_is_collected(state, statuses):
+    """While another has it."""
+    (one,) = operating.whereabouts("first", dict(enumerate(statuses)), Trust())
+    assert one.state == state
+    assert one.over == (state == "collected")
 
 
 @pytest.mark.parametrize(("state", "statuses", "words"), [(state, *one) for state, one in SEEN.items()], ids=SEEN)
 def test_where_a_token_is(state, statuses, words, network):
-    (one,) = operating.whereabouts("first", dict(enumerate(statuses)))
+    (one,) = operating.whereabouts("first", dict(enumerate(statuses)), Trust())
     assert one.state == state
     assert one.words(network).startswith(words)
     assert one.over == (state in ("lost", "collected"))
@@ -748,7 +882,7 @@ def test_where_a_token_is(state, statuses, words, network):
 
 
 def test_a_lost_token_ends_watching_and_waiting(network, monkeypatch):
-    async def lost(operator, patience=2.0):
+    async def lost(operator, patience=2.0, run=""):
         return dict.fromkeys(operator.nodes, status((41, {})))
 
     async def play():

@@ -15,6 +15,7 @@ from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Settings
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Generation, Key, Position, Token
+from freewalk.peers.protocol.wire import OLDEST, decode, encode
 
 KEY = Key("run", 0)
 KERNEL = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
@@ -81,6 +82,19 @@ def test_a_hand_over_takes_one_write(tmp_path):
         assert all(one in notes.all[place:] and one not in notes.all[:place] for one in ("Received", "Released"))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_the_age_of_a_token_is_one_that_its_receiver_believes(tmp_path):
+    """Whatever a neighbour said of it."""
+
+    async def run():
+        notes = Notes()
+        at_work = service(notes, tmp_path)
+        notes.send = lambda message: notes.all.append(message) or 0
+        at_work.reply(1, say.Transfer(KEY, token(1, tmp_path)._replace(began=-1e10)))
+        assert decode(encode(notes.all[0])).token.began == OLDEST
 
     asyncio.run(run())
 

@@ -271,13 +271,17 @@ def test_a_run_is_forgotten_and_nothing_else(tmp_path):
             kept = token(store, 2, LARGE)._replace(payload=Payload.of(shared, store.models))
             store.write([Save(key, custody(store, key.walk, LARGE)), Journal(key, "update", at(2), kept)], time=1.0)
         before = list(store.journal(run="second"))
-        store.write([Save(KEY, custody(store, 9)), Erase("first"), Journal(KEY, "update", at(3))], time=2.0)
+        store.write([], 1.0, 1.0, {"first": 100, "second": 5})
+        late = [Save(KEY, custody(store, 9)), Erase("first"), Journal(KEY, "update", at(3))]
+        store.write(late, 2.0, 2.0, {"first": 11})
         assert list(store.load()) == [other]
         assert store.forgotten == {"first"}
+        assert store.sent == {"second": 5}
     with Store(tmp_path) as store:
         assert list(store.load()) == [other]
         assert list(store.journal()) == before
         assert store.forgotten == {"first"}
+        assert store.sent == {"second": 5}
         assert len(files(store)) == rows(store, "payloads") == 2  # the model of the other walk, and what was shared
         np.testing.assert_array_equal(before[0].token.payload.arrays()["x"], shared["x"])
 

@@ -1,6 +1,7 @@
 """What nodes believe: walks that the operator launched, generations that their issuer signed, models that were seen."""
 
 import random as randomness
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -171,16 +172,40 @@ def test_nobody_has_received_what_was_not_sent():
 def test_walks_that_are_over_are_not_talked_about():
     node = holding()
     node._reissue(KEY)
-    point = node.custody[KEY].token.point
     node._taken()
     known = [one for one in node.handle(say.Alarm(None, "gossip")) if isinstance(one, say.Send)]
     assert {type(one.message) for one in known} == {say.Known}
-    node.handle(say.Collect(KEY, point))
+    ended = node.custody[KEY].token._replace(diverged=True)
+    node.custody[KEY] = node.custody[KEY]._replace(token=ended)
+    node.handle(say.Collect(KEY, ended.point))
     assert node.custody[KEY].collected
     assert node.handle(say.Alarm(None, "gossip")) == []
     assert node.handle(say.Connected(1)) == []
     again = Node(KERNEL.local(2), SETTINGS, node.custody, signatures(2))
     assert not [one for one in again.restart() if isinstance(one, say.Timer)]
+
+
+@pytest.mark.parametrize("step", [0, 100])
+def test_a_walk_that_goes_on_is_not_collected(step):
+    """Whatever end the operator was told of: the token here has not finished."""
+    node = holding()
+    held = node.custody[KEY].token
+    node.handle(say.Collect(KEY, held.point._replace(step=step)))
+    assert node.custody[KEY].held == held
+    assert not node.custody[KEY].collected
+
+
+def test_a_walk_that_is_re_issued_is_not_collected_any_more():
+    node = holding()
+    token = node.custody[KEY].token
+    there = token.point._replace(step=1, hop=1)
+    node._lend(KEY, 1, there)
+    node.handle(say.Collect(KEY, there))
+    assert node.custody[KEY].collected
+    node.handle(say.Alarm(KEY, "deadline"))
+    node.handle(say.Alarm(KEY, "deadline"))
+    assert node.custody[KEY].held.point.generation == Generation(1, 2)
+    assert not node.custody[KEY].collected
 
 
 def test_what_was_forgotten_stays_forgotten():
@@ -230,6 +255,66 @@ def test_a_node_that_is_alone_waits():
     assert node.stages[KEY].name == "offering"
     lines = [one for one in node.handle(say.Alarm(KEY, "deadline")) if isinstance(one, say.Journal)]
     assert [line.note for line in lines] == [f"no answer from node {peer}"]
+
+
+# What travels with a token.
+
+LAUNCHED = Generation(0, 1)
+
+
+def handed(step=1, **more):
+    return Token(Position(LAUNCHED, step, 1), Model(), False, **{"origin": LAUNCHED} | more)
+
+
+def issued(generation, step=1, hop=1):
+    """A token that was re-issued in a way that cannot be."""
+    return {"lineage": (Position(Generation(1, 0), step, hop), Position(generation, 1, 1))}
+
+
+IMPOSSIBLE = {
+    "more of memory than nodes": {"kept": tuple((node, 1) for node in range(700_000))},
+    "memory at no node": {"kept": ((5, 1),)},
+    "memory of what is to come": {"kept": ((3, 2),)},
+    "messages": {"messages": 2**63 - 1},
+    "probes": {"probes": 2**63 - 1},
+    "launched by nobody": {"origin": Generation(0, 10**6)},
+    "issued by nobody": issued(Generation(2, 10**6)),
+    "issued too late": issued(Generation(2, 0), step=10**9),
+    "issued too far": issued(Generation(2, 0), hop=10**9),
+}
+
+
+@pytest.mark.parametrize("change", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_what_comes_with_a_token_is_possible(change):
+    node = Node(KERNEL.local(2), replace(SETTINGS, stores=True), trust=Trust())
+    assert told(node, say.Transfer(KEY, handed(**change))) == []
+    assert not node.custody
+    assert told(node, say.Transfer(KEY, handed(kept=((0, 1), (4, 1)))))
+
+
+def test_a_rule_that_stores_nothing_has_no_memory():
+    """A node where something was said to be stopped the walk."""
+    node = Node(KERNEL.local(2), SETTINGS, trust=Trust())
+    assert told(node, say.Transfer(KEY, handed(kept=((2, 1),)))) == []
+    assert not node.custody
+
+
+def test_a_token_within_the_bounds_stays_there():
+    """However much it is said to have sent, all nodes accept it on its way."""
+    token, sender, here = handed(messages=say.SENT + 1, probes=say.SENT + 1), 1, 2
+    for _ in range(30):
+        node = Node(KERNEL.local(here), SETTINGS, trust=Trust())
+        actions = told(node, say.Transfer(KEY, token), sender=sender)
+        assert actions
+        while node.stages[KEY].name != "offering":
+            due = node.custody[KEY].token
+            node.handle(say.Computed(KEY, due.point, Model(), None, finite=True))
+        stage = node.stages[KEY]
+        (sent,) = [
+            one for one in told(node, say.Accept(KEY, stage.point), sender=stage.peer) if isinstance(one, say.Send)
+        ]
+        token, sender, here = sent.message.token, here, stage.peer
+        assert token.messages > say.SENT
 
 
 # Whole worlds.

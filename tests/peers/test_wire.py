@@ -19,6 +19,7 @@ from freewalk.peers.protocol.payload import SMALL, Payload
 from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version, Warrant
 from freewalk.peers.protocol.wire import (
     LIMIT,
+    OLDEST,
     TOGETHER,
     TRAIL,
     Bundle,
@@ -61,7 +62,7 @@ def tokens(draw):
     kept = tuple(sorted(draw(st.dictionaries(wholes, wholes, max_size=5)).items()))
     counts = (draw(wholes), draw(wholes), draw(st.booleans()))
     point = Position(ages[-1], draw(wholes), draw(wholes))
-    more = (kept, draw(st.floats(0, allow_infinity=False)), draw(st.binary(max_size=24)))
+    more = (kept, draw(st.floats(0, OLDEST)), draw(st.binary(max_size=24)))
     return Token(point, draw(payloads), draw(st.booleans()), ages[0], lineage, *counts, *more)
 
 
@@ -209,6 +210,8 @@ KEYED, POINTED = pb.Key(run="a", walk=1), pb.Point(step=1)
         envelope(known=pb.Known(key=KEYED, floor=pb.Generation(), warrant=pb.Warrant(proof=bytes(5000)))),
         envelope(release=pb.Handing(key=KEYED, point=POINTED, model=b"short")),
         token(began=math.nan),
+        token(began=-1.0),
+        token(began=1e300),
         token(witness=bytes(25)),
         envelope(refuse=pb.Refuse(key=KEYED, point=POINTED, reason="a" * 501)),
         envelope(refuse=pb.Refuse(key=KEYED, point=POINTED, reason="\x1b[2J")),
@@ -241,7 +244,7 @@ KEYED, POINTED = pb.Key(run="a", walk=1), pb.Point(step=1)
         envelope(chunk=bytes(LIMIT)),
         pb.Token(numbers=[1] * 1_000_001).SerializeToString(),
     ],
-    ids=range(55),
+    ids=range(57),
 )
 def test_what_is_not_exactly_right(data):
     with pytest.raises(PeerError):

@@ -208,6 +208,7 @@ class NetworkTable(SpecTable):
     starts: list[Node] = Field(min_length=1, description="the first node of each token")
     operator: Name = Field("operator", description=_A_NAME)
     plain: bool = Field(False, description="true or false")
+    signed: bool = Field(False, description="true or false: whether nodes sign what they re-issue")
     spec: str = Field(description="the text of a spec")
     run: RunTable = Field(description="a table [run]")
     times: TimesTable = Field(default_factory=lambda: TimesTable.model_validate({}), description="a table [times]")

@@ -31,6 +31,7 @@ from freewalk.peers.network.config import Address, MemberTable, NetworkTable, No
 from freewalk.peers.network.toml import choice_values, walk_values, write_config, write_network
 from freewalk.peers.node import data
 from freewalk.peers.protocol.messages import Settings
+from freewalk.peers.protocol.token import Trust
 from freewalk.rules.rule import begun
 from freewalk.specs.keys import names_in
 from freewalk.specs.own import Importer, Tell
@@ -111,6 +112,11 @@ class Network:
         from freewalk.peers.network.certificates import Signatures
 
         return Signatures.read(*self.credentials, self.table.operator)
+
+    @property
+    def trust(self) -> Trust:
+        """Whom the operator believes what it says of generations."""
+        return (self.signatures if self.table.signed else None) or Trust()
 
     @cached_property
     def plan(self) -> Plan:
@@ -193,7 +199,8 @@ def upgrade(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
         document["security"]["signed"] = True
         files.write(path, tomlkit.dumps(document))
-    return network
+    write_network(network.table.model_copy(update={"signed": True}), network.folder / config.NETWORK)
+    return Network.read(folder, tell)
 
 
 def _demand_stopped(folder: Path) -> None:
@@ -271,7 +278,8 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
         authority.equip(operator, config.OPERATOR, hosts)
         authority.write(operator)
     known = {"name": name, "label": task.label, "folder": str(made.spec.folder.resolve()), "spec": made.spec.text}
-    more = {"starts": task.start.nodes.tolist(), "operator": config.OPERATOR, "plain": made.plain}
+    more = {"starts": task.start.nodes.tolist(), "operator": config.OPERATOR}
+    more |= {"plain": made.plain, "signed": not made.plain}
     values = {**known, **more, "run": made.run, "times": made.times, "node": members}
     write_network(config.checked(values, NetworkTable, config.NETWORK), folder / config.NETWORK)
 

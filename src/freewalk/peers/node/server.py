@@ -227,11 +227,13 @@ class Handlers(grpc.GenericRpcHandler):
             for number, link in work.links.items():
                 status.edges.add(number=number, up=link.up, sent=link.sent)
             for key, custody in work.node.custody.items():
+                if request.run not in ("", key.run):
+                    continue
                 stage, token = work.node.stages.get(key, Stage("")), custody.token
                 walk = status.walks.add(run=key.run, walk=key.walk, stage=stage.name, peer=stage.peer)
                 walk.floor.CopyFrom(_point(Position(custody.floor, 0, 0)))
                 walk.failure = work.failures.get(key, "") if stage.name == "failed" else ""
-                walk.collected = custody.collected
+                walk.collected, (walk.permit, walk.proof) = custody.collected, custody.warrant
                 if custody.seen is not None:
                     walk.seen.CopyFrom(_point(custody.seen))
                 if token is not None:

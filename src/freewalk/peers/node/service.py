@@ -22,6 +22,7 @@ from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Event, Message
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Key
+from freewalk.peers.protocol.wire import OLDEST
 
 log = logging.getLogger("freewalk.peers")
 
@@ -82,7 +83,7 @@ class Service:
         """Send a message; a token goes with its age instead of its launch, and with the end of the journal here."""
         if isinstance(message, say.Transfer):
             token, head = message.token, self.store.head(message.key.run)
-            seconds = max(time.monotonic() - token.began, 0.0)
+            seconds = min(max(time.monotonic() - token.began, 0.0), OLDEST)
             message = message._replace(token=token._replace(began=seconds, witness=head))
         more = self.links[peer].send(message) if peer in self.links else 0
         if more and (message.key in self.node.custody or len(self.store.sent) + len(self.sent) < _WALKS):

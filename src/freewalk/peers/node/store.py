@@ -157,19 +157,20 @@ class Store(AbstractContextManager["Store"]):
                 for action in actions:
                     if isinstance(action, Journal):
                         change.note(action, time, now)
-                for run in erased:
-                    change.erase(run)
                 for counted in sent.items():
                     change.execute(_SENT, counted)
+                for run in erased:
+                    change.erase(run)
                 if now > self._now + _OFTEN_ENOUGH:
                     change.execute(_NOW, (now,))
                     self._now = now
                 dropped = change.end()
-            if erased:
-                self._known = {key: known for key, known in self._known.items() if key.run not in erased}
-                self.forgotten |= erased
             self._heads.update(change.heads)
             self.sent.update(sent)
+            if erased:
+                self._known = {key: known for key, known in self._known.items() if key.run not in erased}
+                self.sent = Counter({run: size for run, size in self.sent.items() if run not in erased})
+                self.forgotten |= erased
             self._known.update(change.known)
             for digest, more in change.uses.items():
                 self._uses[digest] += more
@@ -335,6 +336,7 @@ class _Change:
             for table in ("custody", "versions", "journal"):
                 self.execute(f"DELETE FROM {table} WHERE walk = ?", walk)
             self.execute("DELETE FROM walks WHERE number = ?", walk)
+        self.execute("DELETE FROM sent WHERE run = ?", (run,))
         self.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (run,))
 
     def walk(self, key: Key) -> _Known:

@@ -32,6 +32,7 @@ from freewalk.runtimes.step.arrays import Stretch
 
 __all__ = ["collect", "finished", "forget", "launch", "operator_of", "whereabouts"]
 _GLANCE = 0.2  # seconds between polls of a run
+_BYTES = 2**53  # sent by a node for a run
 
 
 def command(name: str, folder: Path, run: str, *options: str) -> str:
@@ -51,7 +52,7 @@ async def launch(network: Network, run: str) -> int:
         statuses, here = await operator.located(run)
         if forgotten(run, statuses):
             raise PeerError(f"run {run!r} was forgotten; choose another name: --run {_another(run)}")
-        known, count, signatures = {one.key for one in here}, 0, network.signatures
+        known, count, signatures = {one.key for one in here if one.floor.issuer >= 0}, 0, network.signatures
         with TemporaryDirectory() as folder:
             for key, start, vectors in zip(keys(network, run), network.starts, network.vectors(), strict=True):
                 if key not in known:
@@ -75,8 +76,9 @@ def _another(run: str) -> str:
 
 
 def forgotten(run: str, statuses: dict[int, Any]) -> bool:
-    """Whether any node has been told to forget a run."""
-    return any(status is not None and run in status.forgotten for status in statuses.values())
+    """Whether most nodes that answer have been told to forget a run: one alone may not tell the truth."""
+    said = [run in status.forgotten for status in statuses.values() if status is not None]
+    return 2 * sum(said) > len(said)
 
 
 async def finished(network: Network, run: str, patience: float) -> None:
@@ -163,15 +165,20 @@ async def collect(network: Network, run: str, partial: bool = False) -> Collecte
             raise PeerError(f"run {run!r}: {'; '.join([*gaps, *silent])}; {offer} collects what there is")
         models = [await _models(operator, story, gaps if partial else None) for story in stories]
         doubtful = [f"{one}; what it did, and sent, is not known here" for one in silent]
+        for one in here:
+            words = f"it has no proof of what it says of walk {one.key.walk}"
+            doubtful += [f"{name_of(network, node)}: {words}" for node in one.unproven]
         over = all(story.finished for story in stories)  # or else lines come while others are read
         doubtful += doubts(network, books) if over else []
         launched = min((book.launched for book in books if book.lines.size), default=time.time())
         answered = [book.node for book in books]
         del answers, calls, books  # a million lines take as much memory as the record of their run
         record = _record(network, stories, launched, models)
-        sent = sum(int(status.sent.get(run, 0)) for status in statuses.values() if status is not None)
+        sent = sum(size for one in statuses.values() if one is not None and (size := one.sent.get(run, 0)) <= _BYTES)
         record.provenance |= {"wire_bytes": sent, "doubts": doubtful} | ({"gaps": gaps} if partial else {})
-        ends = [(story.key, story.end.point) for story in stories if story.finished]
+        # Where the end is in doubt, or its model is not here, nodes keep what they have.
+        safe = [one for one, some in zip(stories, models, strict=True) if one.settled and one.updates in some]
+        ends = [(story.key, story.end.point) for story in safe]
         _errors(await asyncio.gather(*(operator.collect(node, ends) for node in answered), return_exceptions=True))
     return Collected(record, stories)
 

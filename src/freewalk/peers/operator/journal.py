@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from freewalk.jobs.phase import marks_in
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.store import CHAIN, WITNESS, Line, chain_of
-from freewalk.peers.protocol.messages import LINEAGE
+from freewalk.peers.protocol.messages import LINEAGE, SENT
 from freewalk.peers.protocol.payload import Payload, is_digest
 from freewalk.peers.protocol.token import Generation, Key, Position, Token
 from freewalk.peers.protocol.wire import from_point, require
@@ -44,10 +44,10 @@ class Book:
         self.changed = ""  # the first line that is not as it was written
         self.unchained = 0  # lines that an earlier version wrote
         self._data, self._head, self._last, self._noted = bytearray(), b"", 0, 0
-        table = network.table.run
+        table, most = network.table.run, SENT * (network.table.run.steps + 1)
         self._limits = dict.fromkeys(_COLUMNS, _LARGEST) | dict.fromkeys(("times", "seconds"), _LATEST)
         self._limits |= {"walks": table.tokens - 1, "issuers": len(network.nodes) - 1, "generations": LINEAGE}
-        self._limits |= {"steps": table.steps, "hops": 2**31 - 1}
+        self._limits |= {"steps": table.steps, "hops": 2**31 - 1, "messages": most, "probes": most}
 
     def add(self, page: Any) -> None:
         """Add a page, unless it is wrong."""
@@ -129,10 +129,15 @@ def doubts(network: Network, books: Sequence[Book]) -> list[str]:
         name = name_of(network, book.node)
         if book.unchained:
             found.append(f"{name}: {book.unchained:,} lines of an earlier version, in which edits do not show")
-        told = [one.lines["witness"][(one.lines["sender"] == book.node) & (one.lines["witness"] != 0)] for one in books]
-        if missing := int((~np.isin(np.concatenate(told), book.lines["chain"])).sum()):
-            why = "it was changed, or its disk is an old one"
-            found.append(f"{name}: its journal lacks lines that it had when it sent tokens ({missing:,} times): {why}")
+        lacks = dict[str, int]()  # by who says so
+        for one in books:
+            told = one.lines["witness"][(one.lines["sender"] == book.node) & (one.lines["witness"] != 0)]
+            if missing := int((~np.isin(told, book.lines["chain"])).sum()):
+                lacks[name_of(network, one.node)] = missing
+        if lacks:
+            what = f"its journal lacks lines that it had when it sent tokens ({sum(lacks.values()):,} times)"
+            why = "it was changed, its disk is an old one, or they wrote what is not true"
+            found.append(f"{name}: by what {', '.join(lacks)} wrote, {what}: {why}")
     return found
 
 
@@ -148,6 +153,7 @@ class Story(NamedTuple):
     reissues: int
     discarded: int  # updates that these re-issues discarded
     gaps: list[str]  # what the journals do not prove
+    settled: bool  # whether it has finished, and none of that is about its end
 
     @property
     def updates(self) -> int:
@@ -180,7 +186,8 @@ def tell(
     ends = [*(line for line in noted if line.kind == "finish"), *(line for line in copies or () if line.key == key)]
     ends = ends or (noted if copies is not None else [])
     nothing = Line(0, 0.0, key, "nothing", Position(Generation(0, -1), 0, 0), None, "", 0, 0)
-    end, run, made = max(ends, key=lambda line: line.point, default=nothing), network.table.run, 0
+    end = max(ends, key=lambda line: (line.point.generation, line.kind == "finish", line.point), default=nothing)
+    run, made = network.table.run, 0
     token, last, newest = end.token, end.point.step, [end.point.generation]
     path, times = np.full(last + 1, -1, np.int32), np.zeros(last, np.int32)
     marks = np.minimum(marks_in(-1, run.steps, run.every, run.steps), last)
@@ -209,6 +216,7 @@ def tell(
     if several := ranges(np.flatnonzero(times > 1) + 1):
         names = ", ".join(name_of(network, node) for node, where in places.items() if (times[where] > 1).any())
         gaps.append(f"{several} should be in one journal, found more than once at {names}")
+    missing = len(gaps)
     goes_on |= {one.node for one in ends if one.kind == "finish" and token and token.descends(one.point)} - {end.node}
     if goes_on and end.kind == "finish":
         others = ", ".join(name_of(network, node) for node in sorted(goes_on))
@@ -219,7 +227,8 @@ def tell(
         gaps.append(f"finished after {last} updates, expected {run.steps}")
     kept = [line for line in noted if line.kind == "update" and token and token.descends(line.point)]
     reissues, discarded = len(token.lineage) if token else 0, made - int((times > 0).sum())
-    return Story(key, end, path, told, kept, sorted(departures), reissues, discarded, gaps)
+    settled = end.kind == "finish" and len(gaps) == missing
+    return Story(key, end, path, told, kept, sorted(departures), reissues, discarded, gaps, settled)
 
 
 def _descends(token: Token | None, lines: NDArray[Any]) -> NDArray[np.bool_]:

@@ -17,15 +17,15 @@ from freewalk.peers.node.server import CALLS, OPERATE, Identity
 from freewalk.peers.node.store import Line
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.operator.journal import Book, copy_of
-from freewalk.peers.protocol.messages import LINEAGE
+from freewalk.peers.protocol.messages import LINEAGE, SENT
 from freewalk.peers.protocol.payload import Form, Payload, is_digest
-from freewalk.peers.protocol.token import Generation, Key, Position
+from freewalk.peers.protocol.token import Generation, Key, Position, Trust
 from freewalk.peers.protocol.wire import from_point, printable, require, to_point
 
 _PATIENCE = 10.0  # seconds for an answer, or for a page of a journal
 _PIECE = 60.0  # seconds for the next piece of a model
 _SLOWEST = 1e5  # bytes of a model a second
-_LONGEST = 3600.0  # seconds for a journal
+_SLOW = 1e3  # lines of a journal a second
 _AGAIN, _TRIES = 0.5, 10  # seconds after which a token that nobody seemed to hold is looked for again, and how often
 _START = "`freewalk network up` starts all nodes on this machine"
 _MOVING = ("due", "probing", "offering", "sent", "lent", "asking", "doubt")
@@ -84,10 +84,10 @@ class Operator(AsyncExitStack):
                 return
             yield part
 
-    async def status(self, node: int, patience: float = _PATIENCE) -> Any:
-        """The status of a node; None if it does not answer."""
+    async def status(self, node: int, patience: float = _PATIENCE, run: str = "") -> Any:
+        """The status of a node, with the walks of a run or of all; None if it does not answer."""
         try:
-            status = await self._call(node, "Status", ask.Ask(), patience)
+            status = await self._call(node, "Status", ask.Ask(run=run), patience)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.PERMISSION_DENIED:
                 raise PeerError(f"node {self.nodes[node].name} rejects {self.identity.name!r}") from None
@@ -108,19 +108,20 @@ class Operator(AsyncExitStack):
             for one in (*points, *walk.lineage)
         )
         named = is_digest(walk.digest) or not walk.HasField("point")
-        return within and named and walk.walk < run.tokens and len(walk.lineage) <= LINEAGE
+        counted = max(walk.messages, walk.probes) <= SENT * (run.steps + 1)
+        return within and named and counted and walk.walk < run.tokens and len(walk.lineage) <= LINEAGE
 
-    async def statuses(self, patience: float = 2.0) -> dict[int, Any]:
+    async def statuses(self, patience: float = 2.0, run: str = "") -> dict[int, Any]:
         """The status of all nodes; None for those that do not answer."""
-        found = await asyncio.gather(*(self.status(node, patience) for node in self.nodes))
+        found = await asyncio.gather(*(self.status(node, patience, run) for node in self.nodes))
         return dict(zip(self.nodes, found, strict=True))
 
     async def located(self, run: str) -> tuple[dict[int, Any], list[Whereabouts]]:
         """All statuses, and the tokens of a run; one that seems lost may have moved while they answered."""
         before: list[Whereabouts] = []
         for _ in range(_TRIES):
-            statuses = await self.statuses()
-            here = whereabouts(run, statuses)
+            statuses = await self.statuses(run=run)
+            here = whereabouts(run, statuses, self.network.trust)
             lost = [one._replace(told=None, copy=None) for one in here if one.state == "lost"]
             if lost == before or not lost:
                 return statuses, here
@@ -138,9 +139,10 @@ class Operator(AsyncExitStack):
 
     async def journal(self, node: int, run: str) -> Book:
         """The lines of a run in the journal of a node; models that they keep are only announced."""
-        book = Book(self.network, node, run)
+        book, table = Book(self.network, node, run), self.network.table.run
+        whole = _PIECE + table.steps * table.tokens / _SLOW
         with self._reaching(node):
-            async for page in self._parts(node, "Journal", ask.Lines(run=run), _PATIENCE, _LONGEST):
+            async for page in self._parts(node, "Journal", ask.Lines(run=run), _PATIENCE, whole):
                 book.add(page)
         return book.finish()
 
@@ -189,7 +191,8 @@ class Whereabouts(NamedTuple):
     told: Any  # what its holder says of it, or whoever knew it last: `ask.Walk`
     state: str  # "held", "moving", "collected", "silent" (nobody has it, but not all nodes answer) or "lost"
     last: int  # the node that had it last
-    floor: Generation  # the newest of which a node has heard
+    floor: Generation  # the newest that a node has proved; if none has, nobody issued it
+    unproven: list[int]  # the nodes that have no proof of what they tell, which counts if nobody has
     copy: Line | None  # the newest one that a node has
 
     @property
@@ -217,28 +220,38 @@ class Whereabouts(NamedTuple):
         return f"{walk} {doing.get(self.state, 'is at')} {name} ({update})"
 
 
-def whereabouts(run: str, statuses: dict[int, Any]) -> list[Whereabouts]:
+def whereabouts(run: str, statuses: dict[int, Any], trust: Trust) -> list[Whereabouts]:
     """The positions of the tokens of a run: of each, the newest that any node holds."""
-    found: dict[int, list[tuple[int, Any]]] = defaultdict(list)
+    found: dict[int, dict[int, Any]] = defaultdict(dict)
     for node, status in statuses.items():
         for walk in () if status is None else status.walks:
             if walk.run == run:
-                found[walk.walk].append((node, walk))
-    return [_whereabouts(Key(run, walk), found[walk], None in statuses.values()) for walk in sorted(found)]
+                found[walk.walk][node] = walk
+    return [_whereabouts(Key(run, walk), found[walk], trust, None in statuses.values()) for walk in sorted(found)]
 
 
-def _whereabouts(key: Key, told: list[tuple[int, Any]], silent: bool) -> Whereabouts:
+def _proves(key: Key, walk: Any, trust: Trust) -> bool:
+    """Whether a node has proof of a walk, and of the newest generation in what it tells of it."""
+    floor, *others = (from_point(one).generation for one in (walk.floor, walk.point, walk.seen))
+    return trust.permits(key, walk.permit) and trust.proves(key, floor, walk.proof) and floor >= max(others)
+
+
+def _whereabouts(key: Key, heard: dict[int, Any], trust: Trust, silent: bool) -> Whereabouts:
     def newest(pair: tuple[int, Any]) -> tuple[bool, Position, bool]:
         has = pair[1].HasField("point")
         return has, from_point(pair[1].point if has else pair[1].seen), pair[1].held
 
+    proven = {node: walk for node, walk in heard.items() if _proves(key, walk, trust)}
+    told = (proven or heard).items()
     node, best = max(told, key=newest)
     has, point, held = newest((node, best))
     floor, collected = max((from_point(walk.floor).generation, walk.collected) for _, walk in told)
-    moving = any(walk.held or walk.stage in _MOVING for _, walk in told)
+    moving = any((walk.held or walk.stage in _MOVING) and not walk.collected for _, walk in told)
     keeper, seen = max(((one, from_point(walk.seen)) for one, walk in told), key=lambda pair: pair[1])
-    state = "collected" if collected else "held" if held else "moving" if moving else "silent" if silent else "lost"
+    # Whoever holds it knows better than one that says that it is collected.
+    state = "held" if held else "moving" if moving else "collected" if collected else "silent" if silent else "lost"
     counts = ("diverged" if best.diverged else "", best.messages, best.probes, node)
     copy = Line(0, 0.0, key, "copy", point, copy_of(point, best), *counts) if has else None
     here, last = (node, node) if held else (None, keeper)
-    return Whereabouts(key, max(point, seen), here, best, state, last, floor, copy)
+    newest_floor, unproven = floor if proven else Generation(0, -1), sorted(heard.keys() - proven.keys())
+    return Whereabouts(key, max(point, seen), here, best, state, last, newest_floor, unproven, copy)

@@ -43,11 +43,13 @@ class Done(_message.Message):
     def __init__(self, problem: _Optional[str] = ..., known: bool = ...) -> None: ...
 
 class Ask(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    def __init__(self, run: _Optional[str] = ...) -> None: ...
 
 class Walk(_message.Message):
-    __slots__ = ("run", "walk", "stage", "held", "point", "floor", "finished", "diverged", "messages", "probes", "peer", "failure", "digest", "size", "origin", "lineage", "seen", "collected")
+    __slots__ = ("run", "walk", "stage", "held", "point", "floor", "finished", "diverged", "messages", "probes", "peer", "failure", "digest", "size", "origin", "lineage", "seen", "collected", "permit", "proof")
     RUN_FIELD_NUMBER: _ClassVar[int]
     WALK_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +68,8 @@ class Walk(_message.Message):
     LINEAGE_FIELD_NUMBER: _ClassVar[int]
     SEEN_FIELD_NUMBER: _ClassVar[int]
     COLLECTED_FIELD_NUMBER: _ClassVar[int]
+    PERMIT_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
     run: str
     walk: int
     stage: str
@@ -84,7 +88,9 @@ class Walk(_message.Message):
     lineage: _containers.RepeatedCompositeFieldContainer[Point]
     seen: Point
     collected: bool
-    def __init__(self, run: _Optional[str] = ..., walk: _Optional[int] = ..., stage: _Optional[str] = ..., held: bool = ..., point: _Optional[_Union[Point, _Mapping]] = ..., floor: _Optional[_Union[Point, _Mapping]] = ..., finished: bool = ..., diverged: bool = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., peer: _Optional[int] = ..., failure: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., origin: _Optional[_Union[Point, _Mapping]] = ..., lineage: _Optional[_Iterable[_Union[Point, _Mapping]]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., collected: bool = ...) -> None: ...
+    permit: bytes
+    proof: bytes
+    def __init__(self, run: _Optional[str] = ..., walk: _Optional[int] = ..., stage: _Optional[str] = ..., held: bool = ..., point: _Optional[_Union[Point, _Mapping]] = ..., floor: _Optional[_Union[Point, _Mapping]] = ..., finished: bool = ..., diverged: bool = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., peer: _Optional[int] = ..., failure: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., origin: _Optional[_Union[Point, _Mapping]] = ..., lineage: _Optional[_Iterable[_Union[Point, _Mapping]]] = ..., seen: _Optional[_Union[Point, _Mapping]] = ..., collected: bool = ..., permit: _Optional[bytes] = ..., proof: _Optional[bytes] = ...) -> None: ...
 
 class Edge(_message.Message):
     __slots__ = ("number", "up", "sent")

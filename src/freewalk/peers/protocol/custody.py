@@ -153,9 +153,10 @@ class Node:
 
     def _on_collect(self, event: say.Collect) -> None:
         custody = self._known(event.key)
-        if custody.held is not None and custody.held.point == event.point:
+        held, ended = custody.held, event.point.step >= self.settings.steps
+        if held is not None and held.point == event.point and (ended or held.diverged):
             custody = self._let_go(event.key, custody)
-        if custody is not _UNKNOWN and event.point.generation == custody.floor:
+        if custody is not _UNKNOWN and custody.held is None and event.point.generation == custody.floor:
             self._save(event.key, custody._replace(collected=True))
 
     def _on_forget(self, event: say.Forget) -> None:
@@ -652,7 +653,7 @@ class Node:
 
     def _reissue(self, key: Key, proceed: bool = True) -> None:
         """Continue with the token here under a new generation: a silent neighbour may have received it."""
-        custody = self.custody[key]
+        custody = self.custody[key]._replace(collected=False)
         if custody.token is None:
             return
         number = custody.floor.number + 1

@@ -9,6 +9,8 @@ from freewalk.peers.protocol.token import Custody, Generation, Key, Position, To
 
 #: Re-issues of a token at most: they travel with it.
 LINEAGE = 10_000
+#: Messages, or probes, for each step of a token at most: so many that there is always room for those of the next move.
+SENT = 2**20
 
 # Messages between nodes. Their docstrings are in the voice of the sender.
 
@@ -276,18 +278,32 @@ class Settings:
         """Whether a node of this network can have issued a generation."""
         return 0 <= generation.number <= self.generations and -1 <= generation.issuer < self.nodes
 
+    def reachable(self, point: Position, longest: int, first: int = 0) -> bool:
+        """Whether a token can have been at a point, given the hops of the longest move and the first step and hop."""
+        known = self.possible(point.generation)
+        return known and first <= point.step <= self.steps and first <= point.hop <= longest
+
 
 def plausible(message: Message, settings: Settings, longest: int) -> bool:
     """Whether a message can be true, given the hops of the longest move; one that cannot changes nothing."""
     floor, point = getattr(message, "floor", None), getattr(message, "point", None)
     if isinstance(message, Transfer):
         point = message.token.point
+        if not _bearable(message.token, settings, longest):
+            return False
     elif isinstance(message, Last):
         point = message.seen
     if floor is not None and not settings.possible(floor):
         return False
     # A token that is handed over has had an update and is moving: no draw belongs to a step before the first.
     first = 1 if isinstance(message, (Offer, Coming, Transfer)) else 0
-    return point is None or (
-        settings.possible(point.generation) and first <= point.step <= settings.steps and first <= point.hop <= longest
-    )
+    return point is None or settings.reachable(point, longest, first)
+
+
+def _bearable(token: Token, settings: Settings, longest: int) -> bool:
+    """Whether what travels with a token, besides its model, can be true; a token within these bounds stays there."""
+    _, step, hop = token.point
+    stored = settings.stores or not token.kept
+    kept = stored and all(node < settings.nodes and at <= step for node, at in token.kept)
+    sent = settings.possible(token.origin) and max(token.messages, token.probes) <= SENT * step + hop
+    return kept and sent and all(settings.reachable(point, longest) for point in token.lineage)

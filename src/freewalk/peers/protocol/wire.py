@@ -28,6 +28,7 @@ PROTOCOL = 2
 LIMIT = 2**22
 TOGETHER = 64  # messages in a bundle
 TRAIL = 1024  # nodes
+OLDEST = 2.0**32  # seconds since the launch of a token, as a neighbour tells it
 #: The name of a run, which is also that of a folder: neither the one above nor hidden.
 RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _LARGEST = 2**63 - 1
@@ -245,7 +246,9 @@ _MODEL = _Form(bytes.fromhex, bytes.hex, lambda digest: len(digest) in (0, _DIGE
 _MESSAGES = {
     "key": _Form(_to_key, _from_key),
     "warrant": _WARRANT,
-    "token": _Form(partial(to_token, payload=_inside), partial(from_token, find=announced)),
+    "token": _Form(
+        partial(to_token, payload=_inside), partial(from_token, find=announced), lambda one: 0 <= one.began <= OLDEST
+    ),
     **dict.fromkeys(("point", "seen", "arrived"), _POINT),
     **dict.fromkeys(("floor", "origin"), _GENERATION),
     **dict.fromkeys(("lent", "source"), _LOAN),
