@@ -37,7 +37,7 @@ from freewalk.analysis.learning.recursion import Recursion
 from freewalk.analysis.theory import importance_pays
 from freewalk.analysis.traps.returns import Returns
 from freewalk.analysis.traps.sets import FACTOR, held_sets, name_nodes, traps_among
-from freewalk.checks import show
+from freewalk.checks import cores, show
 from freewalk.designs import MHLJ, Design, Metropolis
 from freewalk.designs.design import check_importance
 from freewalk.designs.kernel import Kernel, check_graph
@@ -266,9 +266,9 @@ def _races(
     uniform = run(UNIFORM, goal)
     if uniform is not None:
         goal = replace(goal, most=min(MOST_UPDATES, PATIENCE * max(uniform.updates, 10.0)))
-    # Two at a time: compiled loops and linear algebra release the interpreter. A thread starts without the limits that
+    # Side by side: compiled loops and linear algebra release the interpreter. A thread starts without the limits that
     # are set here, so they are copied.
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         rest = {label: pool.submit(copy_context().run, run, label, goal) for label in kernels if label != UNIFORM}
     return goal, {UNIFORM: uniform, **{label: one.result() for label, one in rest.items()}}
 
