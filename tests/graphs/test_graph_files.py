@@ -157,7 +157,7 @@ def test_not_text(tmp_path, content):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/zero")
 def test_a_stream_without_end():
-    with pytest.raises(GraphError, match=r"/dev/zero, line 1: got .*, expected lines of text"):
+    with pytest.raises(GraphError, match=r"/dev/zero: cannot be read \(it is a folder, a pipe or a device\)"):
         read("/dev/zero")
 
 
@@ -185,12 +185,16 @@ def test_missing_file(tmp_path, name):
         read(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["folder", "folder.gml", "folder.graphml", "a" * 5000])
+@pytest.mark.parametrize("name", ["folder", "folder.gml", "folder.graphml"])
 def test_a_folder_is_not_a_file(tmp_path, name):
-    if len(name) < 255:
-        (tmp_path / name).mkdir()
-    with pytest.raises(GraphError, match="cannot be read") as caught:
+    (tmp_path / name).mkdir()
+    with pytest.raises(GraphError, match="cannot be read"):
         read(tmp_path / name)
+
+
+def test_a_name_that_no_file_can_have(tmp_path):
+    with pytest.raises(GraphError, match="expected the path of a file, of up to 4,096 characters") as caught:
+        read(tmp_path / ("a" * 5000))
     assert len(str(caught.value)) < 400
 
 

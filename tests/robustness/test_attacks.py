@@ -407,7 +407,7 @@ def test_headers_that_are_none(tmp_path, content):
 
 def test_a_pipe_does_not_keep_load_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
-    with pytest.raises(RecordError, match=r"not a record of freewalk .it is not a file"):
+    with pytest.raises(RecordError, match=r"not a record of freewalk .it is a folder, a pipe or a device"):
         fw.load(tmp_path / "pipe.npz")
 
 

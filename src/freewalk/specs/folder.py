@@ -60,18 +60,21 @@ class RunFolder:
         plan = spec.plan(tell)
         _try_runtime(spec, plan)
         _place(path, force)  # nothing is written to what is not ours
-        with unbroken(), _alone(path):
-            work = _place(path, force or _is_bare(path))
-            try:
+        work = None
+        try:
+            with unbroken(), _alone(path):
+                work = _place(path, force or _is_bare(path))
                 _clear(work)
                 work.mkdir(parents=True, exist_ok=True)
                 if spec.files or spec.code:
                     inputs = {"folder": str(spec.folder.resolve()), "files": plan.files}
                     write(work / INPUTS, json.dumps(inputs, indent=2, ensure_ascii=False) + "\n")
                 write(work / SPEC, spec.text)
-            except BaseException:
-                _clear_if_empty(work)
-                raise
+        except BaseException:  # also a signal, which is raised at the end of the block
+            if work is not None:
+                with suppress(RecordError), _alone(path):
+                    _clear_if_empty(work)
+            raise
         return RunFolder(path, spec, plan, tell)
 
     @staticmethod
