@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import asynccontextmanager, closing, nullcontext
 from pathlib import Path
 
@@ -27,6 +27,7 @@ sys.path.append(str(Path(__file__).parents[1] / "peers"))  # where pytest does n
 from attackers import lies, sent
 from networks import MHLJ, assert_same, repeated, written
 
+import freewalk as fw
 from freewalk.errors import PeerError
 from freewalk.peers.network import supervisor
 from freewalk.peers.network.config import CONFIG
@@ -35,6 +36,7 @@ from freewalk.peers.operator import collect
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.token import Key
 from freewalk.peers.protocol.wire import from_point
+from freewalk.runtimes import Reference
 
 COMMAND = [sys.executable, "-m", "freewalk.cli"]
 SAG = 'design = { kind = "MHLJ", jump = 0.3, stop = 0.5, hops = 3 }\nrule = { kind = "SAG", step = 1e-3 }'
@@ -133,6 +135,7 @@ class Storm:
         self.lease = network.config(0).times.lease
         self.disks, self.copies = disks, {}
         self.lost = set()  # updates, (walk, step) each, whose lines went with a disk
+        self.gone = defaultdict(list)  # by walk: the points of the tokens that went with a disk
         self.counts = Counter()
 
     async def rage(self, operator, kills):
@@ -198,10 +201,16 @@ class Storm:
         if copy.exists() or self.rng.random() < 0.5:  # lost, or replaced by the copy that was made before
             os.kill(running["supervisor"], signal.SIGSTOP)
             try:
+                while _stage(running["supervisor"]) != "T":
+                    time.sleep(0.001)
+                if not (_runs(process) and state.exists()):  # another has been started, or this one just now
+                    return
                 _signal(process, signal.SIGKILL)
                 while _runs(process):
                     time.sleep(0.01)
                 self.lost |= noted(state, self.run) - (noted(copy, self.run) if copy.exists() else set())
+                for walk, point in held(state, self.run):
+                    self.gone[walk].append(point)
                 shutil.rmtree(state)
                 if copy.exists():
                     copy.rename(state)
@@ -212,7 +221,10 @@ class Storm:
                 os.kill(running["supervisor"], signal.SIGCONT)
             self.counts["disks"] += 1
         elif _signal(process, signal.SIGSTOP):
-            shutil.copytree(state, copy)
+            while _stage(process) not in ("T", "Z", ""):
+                time.sleep(0.001)
+            if state.exists():  # or it was taken a moment ago
+                shutil.copytree(state, copy)
             _signal(process, signal.SIGCONT)
 
     async def _cut(self, some):
@@ -233,20 +245,37 @@ def _signal(process, number):
 
 def _runs(process):
     """Whether a process has not ended; its parent may not know yet that it has."""
+    return _stage(process) not in ("", "Z")
+
+
+def _stage(process):
+    """What the system says that a process does, as a letter."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""
 
 
 def noted(state, run):
     """The updates of a run in the journal of a node that is not running."""
+    lines = "SELECT walks.walk, step FROM journal JOIN walks ON walks.number = journal.walk"
+    return set(rows(state, f"{lines} WHERE kind = 'update' AND run = ?", run))
+
+
+def held(state, run):
+    """The tokens of a run on the disk of a node that is not running, as (walk, point)."""
+    known = rows(state, "SELECT walks.walk, state FROM custody JOIN walks ON number = custody.walk WHERE run = ?", run)
+    custody = [(walk, wire.pb.Custody.FromString(data)) for walk, data in known]
+    return [(walk, from_point(one.token.point)) for walk, one in custody if one.HasField("token")]
+
+
+def rows(state, statement, run):
     with tempfile.TemporaryDirectory() as folder:
         for file in state.glob("node.sqlite*"):
             shutil.copy(file, folder)
         with closing(sqlite3.connect(Path(folder, "node.sqlite"))) as connection:
-            lines = "SELECT walks.walk, step FROM journal JOIN walks ON walks.number = journal.walk"
-            return set(connection.execute(f"{lines} WHERE kind = 'update' AND run = ?", (run,)))
+            made = connection.execute("SELECT name FROM sqlite_master").fetchall()  # or killed as it began
+            return connection.execute(statement, (run,)).fetchall() if made else []
 
 
 @asynccontextmanager
@@ -287,13 +316,13 @@ async def weather(network, laid, rng, run, kills, pause, patience, disks=0, liar
             await storm.rage(operator, kills)
     if disks:
         return await reported(network, run, storm, patience)
-    await collect.finished(network, run, patience)
     for attempt in range(50):
+        await collect.finished(network, run, patience)
         try:
             collected = await collect.collect(network, run)
             break
-        except PeerError as error:
-            if attempt == 49 or "answer" not in str(error):
+        except PeerError as error:  # a node is not back yet, or was just now, and re-issued what it had sent
+            if attempt == 49 or not any(words in str(error) for words in ("answer", "is newer than")):
                 raise
             await asyncio.sleep(0.2)
     assert_same(collected, repeated(network, collected))
@@ -305,24 +334,61 @@ async def weather(network, laid, rng, run, kills, pause, patience, disks=0, liar
 
 
 async def reported(network, run, storm, patience):
-    """After a storm that took disks: whatever is missing went with one of them, and is named."""
+    """After a storm that took disks: whatever is missing went with one of them, and is named; the rest is true."""
+    async with collect.operator_of(network) as operator:
+        _, here = await operator.located(run)
+    if vanished := set(collect.keys(network, run)) - {one.key for one in here}:
+        assert all(storm.gone[key.walk] for key in vanished), vanished  # with the disks of all who had heard of it
+        storm.counts["walks lost"] += len(vanished)
+        return storm.counts
     try:
         await collect.finished(network, run, patience)
     except PeerError as error:
         if "no node holds" not in str(error):  # the only token of a walk went with a disk
             raise
-        storm.counts["walks lost"] += 1
+        async with collect.operator_of(network) as operator:
+            _, here = await operator.located(run)
+        for one in here:
+            if one.state == "lost":
+                storm.counts["walks lost"] += 1
+                assert max(storm.gone[one.key.walk], default=()) >= one.point, (storm.gone, one)
     collected = await collect.collect(network, run, partial=True)
+    wrong = "found more than once", "was changed", "also ended or went on"
+    gaps = collected.record.provenance["gaps"]
+    assert not [gap for gap in gaps if any(words in gap for words in wrong)], gaps
+    await replay(network, collected)
     paths = collected.record.data.path.values
     missing = {(row, step + 1) for row, path in enumerate(paths) for step in np.flatnonzero(path[:-1] < 0)}
     steps = {row: story.end.point.step for row, story in enumerate(collected.stories)}
     missing = {(row, step) for row, step in missing if step <= steps[row]}
     assert missing <= storm.lost, missing - storm.lost
-    assert bool(missing) <= bool(collected.record.provenance["gaps"])
-    storm.counts.update(
-        missing=len(missing), gaps=len(collected.record.provenance["gaps"]), updates=sum(steps.values())
-    )
+    lost = [f"no node holds the token of walk {one.key.walk}" for one in here if one.state == "lost"]
+    assert all(any(words in gap for gap in gaps) for words in lost), gaps
+    named = [gap for gap in gaps if "found in none" in gap]
+    assert {row for row, _ in missing} == {row for row in steps if any(gap.startswith(f"walk {row}:") for gap in named)}
+    storm.counts.update(missing=len(missing), gaps=len(gaps), updates=sum(steps.values()))
     return storm.counts
+
+
+async def replay(network, collected):
+    """A simulation, which is led over what is missing, goes where the walks went, and learns what they learned."""
+    paths, ways = collected.record.data.path.values, {(row, step): node for row, step, node in collected.departures}
+    for row, (path, story) in enumerate(zip(paths, collected.stories, strict=True)):
+        last = story.updates - (not story.finished)  # a copy has not moved since its last update
+        unknown = [step for step in range(path.size - 1) if step >= last or min(path[step : step + 2]) < 0]
+        ways |= {(row, step): max(int(path[step + 1]), 0) for step in unknown}
+    led = Reference(departures=tuple((row, step, node) for (row, step), node in ways.items()))
+    task, (_, _, steps, every) = network.task, network.task.start
+    options = {"steps": steps, "every": every, "seed": task.job.seed, "start": 0}  # each token as a walk of its own
+    many = {"walks": len(paths), "paths": len(paths)}
+    reference = fw.learn(task.objective, task.kernel, task.rule, runtime=led, **options, **many).data
+    assert np.array_equal(np.where(paths < 0, paths, reference.path.values), paths)
+    async with collect.operator_of(network) as operator:
+        for path, story, model in zip(paths, collected.stories, reference.final.values, strict=True):
+            if story.finished and path.min() >= 0:
+                payload = story.end.token.payload
+                found = await operator.fetch(story.end.node, payload.digest, payload.size)
+                np.testing.assert_allclose(found["x"], model, rtol=1e-9, atol=1e-12)
 
 
 def times(network, lease, patience, retry):
