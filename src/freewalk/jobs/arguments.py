@@ -308,11 +308,12 @@ def models(
 
 def tokens(who: str, value: float | str, n: int) -> int:
     """How many tokens a walk has on n nodes: so many, one on each node, or one for a share of them."""
-    if isinstance(value, str) and value == "nodes":
+    kind = type(value)  # not what it says of itself
+    if issubclass(kind, str) and value == "nodes":
         return n
-    if isinstance(value, float) and 0 < value < 1:
-        return max(1, round(value * n))
-    if isinstance(value, (str, float)):
+    if issubclass(kind, float) and 0 < float(value) < 1:
+        return max(1, round(float(value) * n))
+    if issubclass(kind, (str, float)):
         expected = 'a whole number >= 1, a share of the nodes such as 0.1, or "nodes": one on each node'
         raise check.fail(who, "tokens", value, expected)
     return check.whole(who, "tokens", value, 1, remedy='"nodes" is one on each node')

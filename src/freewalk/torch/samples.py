@@ -148,7 +148,7 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
         return _pair(who, name, dataset.tensors)
     if hasattr(dataset, "features") and hasattr(dataset, "targets"):
         return _pair(who, name, (dataset.features, dataset.targets))
-    two = isinstance(dataset, (tuple, list)) and len(dataset) == 2
+    two = issubclass(type(dataset), (tuple, list)) and len(dataset) == 2  # not what it says of itself
     if two and (isinstance(dataset, tuple) or not isinstance(dataset[0], (tuple, list))):  # or two samples
         try:
             inputs, targets = (_tensor(part) for part in dataset)
