@@ -232,12 +232,18 @@ def walk_at(address: Any, network: Any, route: Any, walkers: Any, room: Any, pat
 def walk_and_learn(
     walking: Any, data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, path: Any, stretch: Any
 ) -> None:
-    """Walk and learn along a stretch, in pieces as long as the path, which stays in the cache."""
+    """Walk and learn along a stretch, in pieces as long as the path, which stays in the cache.
+
+    Without the address of the walking half, the stretch is one piece, which has been walked already.
+    """
     first, last, now, stop, mark = stretch
     while True:
-        end = min(now + path.shape[0], stop)
+        end = stop
+        if walking.address != 0:
+            end = min(now + path.shape[0], stop)
         piece = Stretch(first, last, now, end, mark)
-        walk_at(walking.address, walking.network, walking.route, walking.walkers, walking.words, path, piece)
+        if walking.address != 0:
+            walk_at(walking.address, walking.network, walking.route, walking.walkers, walking.words, path, piece)
         learn_stretch(data, lesson, vectors, mixing, room, path, piece)
         if end >= stop:
             break

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.compiled.compiler import address_of, compile_functions
+from freewalk.designs import SimpleWalk
 from freewalk.errors import FreewalkError
+from freewalk.graphs import ring
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Objective, Predictor
@@ -120,14 +122,12 @@ def walking_code() -> Callable[..., None]:
     return compile_functions(functions, "walk_stretch", calls=_CALLS)
 
 
-def learning_code(
-    objective: Predictor, rule: Rule, tokens: int = 1, entry: str = "learn_stretch"
-) -> Callable[..., None]:
-    """The learning half, for walks with one or several tokens; `walk_and_learn` calls the walking half, too."""
+def learning_code(objective: Predictor, rule: Rule, tokens: int = 1) -> Callable[..., None]:
+    """The learning half, for walks with one or several tokens; it calls the walking half if it gets its address."""
     from freewalk.compiled import native
 
     functions = {
-        entry: getattr(loops, entry),
+        "walk_and_learn": loops.walk_and_learn,
         "TOKENS": tokens > 1,
         "SHARED": bool(rule.shared and tokens > 1),
         "DIM": objective.dim if objective.dim <= _UNROLLED else 0,
@@ -138,7 +138,18 @@ def learning_code(
         "walk_at": native.walk_at,
         **inputs.functions_of(objective, rule),
     }
-    return compile_functions(functions, entry, calls=_CALLS)
+    return compile_functions(functions, "walk_and_learn", calls=_CALLS)
+
+
+@cache
+def _walked() -> arrays.Walking:
+    """What the learning half gets if it is not to walk: arrays of the same types, so that it is compiled only once."""
+    kernel = SimpleWalk().kernel(ring(3))
+    job = Job(None, (Phase(None, kernel),), 0)
+    state = State.begin(job, np.zeros(1, dtype=np.int32), np.zeros((1, 0)))
+    walk = CPUWalker(job, 1).along(state, job.passage(0, 0, np.zeros(0, dtype=np.int64)))
+    assert isinstance(walk, CPUWalk)
+    return arrays.Walking(0, walk.network, walk.route, *walk.free.get())
 
 
 class CPUWalker(Walker):
@@ -252,13 +263,7 @@ class CPULearner(Learner):
         self.job, self.objective = job, objective
         self.kept: Kept = {}
         rules = {phase: phase.rule for phase in job.phases if phase.rule is not None}
-        self.code = {
-            phase: (
-                learning_code(objective, rule, job.tokens),
-                learning_code(objective, rule, job.tokens, "walk_and_learn"),
-            )
-            for phase, rule in rules.items()
-        }
+        self.code = {phase: learning_code(objective, rule, job.tokens) for phase, rule in rules.items()}
         self.data = data or {phase: inputs.samples(job, objective, phase.kernel, rules[phase]) for phase in rules}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -276,8 +281,7 @@ class CPULearning(StoppingLearning):
     def __init__(self, learner: CPULearner, state: State, passage: Passage) -> None:
         super().__init__(learner.job, state, passage)
         job, objective, phase = learner.job, learner.objective, passage.phase
-        self.objective, self.data = objective, learner.data[phase]
-        self.code, self.joint_code = learner.code[phase]
+        self.objective, self.code, self.data = objective, learner.code[phase], learner.data[phase]
         state.models, state.carried = inputs.aligned(state.models), inputs.aligned(state.carried)
         stored, seen = state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
         self.vectors = arrays.Vectors(state.models, state.carried, stored, seen)
@@ -310,15 +314,16 @@ class CPULearning(StoppingLearning):
         else:
             self.run(self.lesson, stretch, path)
 
-    def run(self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path, *walking: arrays.Walking) -> None:
+    def run(
+        self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path, walking: arrays.Walking | None = None
+    ) -> None:
         """Learn along a stretch in compiled code, which walks it, too, if it is told how."""
         from numba.core.errors import NumbaError
 
         meeting = lesson.nodes if self.mixing.how == arrays.NODE else 0
         room = loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
-        code = self.joint_code if walking else self.code
         try:
-            code(*walking, self.data, lesson, self.vectors, self.mixing, room, path, stretch)
+            self.code(walking or _walked(), self.data, lesson, self.vectors, self.mixing, room, path, stretch)
         except (NumbaError, AssertionError) as error:  # before 0.66, numba asserts what it cannot compile
             raise not_compiled("cpu", self.job, self.passage.phase, error) from error
 
