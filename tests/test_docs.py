@@ -55,6 +55,7 @@ def near(some: list[float], others: list[float]) -> bool:
 
 LONG = (
     "afternoon.md",
+    "cluster.md",
     "compare.md",
     "comparison.md",
     "data-and-topologies.md",
