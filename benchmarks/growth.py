@@ -1,6 +1,6 @@
 """How the cost of an update grows: python benchmarks/growth.py [--quick] [--only CURVE] [--out DIR]
 
-Nanoseconds per update per core against nodes, coordinates, degree, walks, samples per node, threads and checkpoints,
+Nanoseconds per update per core against nodes, coordinates, degree, walks, samples per node and checkpoints,
 each beside the least that a simple model of the machine allows (`limit_of`, from what `limits.py` measures in the same
 run). Measured through the public API: MHLJ (.1, .5, 3), ten checkpoints, one thread, unless a point says otherwise. All
 points take turns and each figure is the best of several. What is done once per run (laying out the data, compiling)
@@ -10,7 +10,6 @@ docs/images/performance.py draws.
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -29,7 +28,6 @@ import freewalk as fw
 from freewalk.run.record import versions
 
 DESIGN = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3)
-CORES = os.cpu_count() or 1
 LARGEST = 10**7
 
 # Instructions, counted in the assembly that numba writes for a processor with AVX-512 (`inspect_asm` of the functions
@@ -127,11 +125,6 @@ def curves(quick: bool) -> list[Point]:
             points.append(
                 Point("samples", "one drawn", samples, samples=samples, sampled=True, walks=256, steps=20_000)
             )
-    for threads in range(1, CORES + 1):
-        points.append(Point("threads", "ring", threads, threads=threads))
-        points.append(
-            Point("threads", "Watts–Strogatz, n = 10⁶", threads, "Watts–Strogatz", n=10**6, degree=4, threads=threads)
-        )
     for checkpoints in (4, 10, 100, 1000, 4000):
         points.append(
             Point("checkpoints", "least squares", checkpoints, checkpoints=checkpoints, walks=512, steps=4000)
@@ -367,7 +360,7 @@ def main() -> None:
         "--quick", action="store_true", help="small graphs and two rounds: a look, not a figure to quote"
     )
     options.add_argument("--rounds", type=int, help="how often each point is timed")
-    options.add_argument("--only", help="one curve: nodes, coordinates, degree, walks, samples, threads or checkpoints")
+    options.add_argument("--only", help="one curve: nodes, coordinates, degree, walks, samples or checkpoints")
     options.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="where growth.json goes")
     options.add_argument("--largest", help=argparse.SUPPRESS)
     chosen = options.parse_args()

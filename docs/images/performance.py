@@ -21,7 +21,6 @@ AXES = {
     "degree": "mean degree",
     "walks": "walks",
     "samples": "samples per node",
-    "threads": "threads",
     "checkpoints": "checkpoints in 4000 steps",
 }
 LINES = {"degree": "ring, Watts–Strogatz, complete"}  # kinds of graphs that make one line
@@ -78,9 +77,6 @@ def draw(rows: Rows, curve: str) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     if curve not in ("nodes", "checkpoints"):
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    if curve == "threads":
-        axes.set_xticks(sorted({row["x"] for row in rows if row["curve"] == curve}))
-        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(AXES[curve])
     axes.set_ylabel("ns per update per core")
     axes.legend()
