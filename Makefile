@@ -14,7 +14,7 @@ demo: .venv/ready
 
 # A file of tests stays with one worker, which makes what they share once. One worker more than there are cores, since tests of
 # processes wait for them. One thread for linear algebra in each worker: more of them wait for each other.
-WORKERS = $(shell $(BIN)/python -c "import os; print(len(os.sched_getaffinity(0)) + 1 if hasattr(os, 'sched_getaffinity') else 'auto')")
+WORKERS = $$($(BIN)/python -c "import os; print(len(os.sched_getaffinity(0)) + 1 if hasattr(os, 'sched_getaffinity') else 'auto')")
 PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 FREEWALK_TEST_TORCH=$(TORCH) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test: lint
