@@ -100,7 +100,7 @@ def not_compiled(who: str, job: Job, phase: Phase, error: Exception) -> Freewalk
     names = f"value and slope of {type(job.objective).__name__} or update of {type(phase.rule).__name__}"
     remedy = "plain arithmetic and the math module can, and runtime='reference' runs anything"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    why = " ".join(lines[1:3]) or lines[0]
+    why = " ".join(lines[1:3]) or " ".join(lines) or type(error).__name__
     return FreewalkError(f"{who}: {names} cannot be compiled; {remedy}. numba says: {why}")
 
 
