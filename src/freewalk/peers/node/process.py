@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -139,5 +140,6 @@ def run(config: NodeConfig, durable: bool = True, lifeline: int | None = None) -
                 await asyncio.wait(others, timeout=_ENDING)
 
     demand()
+    gc.freeze()  # what is imported stays: it need not be looked at again and again
     with few_lines(log):
         asyncio.run(until_told())

@@ -112,8 +112,11 @@ class Service:
                     await asyncio.sleep(0)
                     continue
                 self._more.clear()
+                if not self.closed:
+                    await self._more.wait()
+                    continue
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(max(self._later - time.monotonic(), 0.0) if self.closed else None):
+                    async with asyncio.timeout(max(self._later - time.monotonic(), 0.0)):
                         await self._more.wait()
         except asyncio.CancelledError:
             self._write()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, lru_cache, partial
 from operator import lt
 from typing import Any, NamedTuple, TypeVar, get_args
 
@@ -59,27 +59,44 @@ def parsed(kind: Any, data: bytes, what: str) -> Any:
 # Tuples and messages, whose fields have the same names. What a tuple has by default is missing in its message.
 
 
+class _Part(NamedTuple):
+    """A part of a tuple: its name, its form, and what it is by default (an ellipsis: nothing)."""
+
+    name: str
+    form: _Form
+    default: Any
+
+
+@cache
+def _parts(kind: Any) -> tuple[_Part, ...]:
+    """The parts of a kind of tuple, looked up once: a hop reads and writes dozens of tuples."""
+    return tuple(_Part(name, _FORMS.get(name, _OTHER), kind._field_defaults.get(name, ...)) for name in kind._fields)
+
+
 def _fields(value: Any, *others: str) -> dict[str, Any]:
     """A tuple as the fields of its message, except for `others`, which its message has in another form."""
     return {
-        name: _FORMS[name].write(part)
-        for name, part in zip(value._fields, value, strict=True)
-        if name not in others and part != value._field_defaults.get(name, ...)
+        name: form.write(part)
+        for (name, form, default), part in zip(_parts(value.__class__), value, strict=True)
+        if part != default and name not in others
     }
 
 
 def _tuple(kind: type[Kind], message: Any, **others: Any) -> Kind:
     """The tuple of a message, with `others` from elsewhere."""
-    return kind(*(others[name] if name in others else _part(kind, message, name) for name in kind._fields))
-
-
-def _part(kind: Any, message: Any, name: str) -> Any:
-    if name in _MESSAGES and not message.HasField(name):
-        require(name in kind._field_defaults, f"its {name} is missing")
-        return kind._field_defaults[name]
-    form, value = _FORMS[name], getattr(message, name)
-    require(form.fine(value), form.wrong)
-    return form.read(value)
+    values = []
+    for name, form, default in _parts(kind):
+        if name in others:
+            values.append(others[name])
+        elif form.is_message and not message.HasField(name):
+            require(default is not ..., f"its {name} is missing")
+            values.append(default)
+        else:
+            value = getattr(message, name)
+            if form.fine is not None:
+                require(form.fine(value), form.wrong)
+            values.append(value if form.read is None else form.read(value))
+    return kind(*values)
 
 
 # What has another form, or is checked.
@@ -132,16 +149,14 @@ def _from_generation(message: Any) -> Generation:
 
 def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
     """A token as a message; `payload` encodes its payload."""
-    return pb.Token(
-        **_fields(token, "payload", "lineage", "kept"),
-        payload=payload(token.payload),
-        numbers=[point.generation.number for point in token.lineage],
-        issuers=[point.generation.issuer for point in token.lineage],
-        steps=[point.step for point in token.lineage],
-        hops=[point.hop for point in token.lineage],
-        kept_nodes=[node for node, _ in token.kept],
-        kept_steps=[step for _, step in token.kept],
-    )
+    tables: dict[str, Any] = {}  # most are empty
+    if token.lineage:
+        generations = [point.generation for point in token.lineage]
+        tables |= {"numbers": [one.number for one in generations], "issuers": [one.issuer for one in generations]}
+        tables |= {"steps": [one.step for one in token.lineage], "hops": [one.hop for one in token.lineage]}
+    if token.kept:
+        tables |= {"kept_nodes": [node for node, _ in token.kept], "kept_steps": [step for _, step in token.kept]}
+    return pb.Token(**_fields(token, "payload", "lineage", "kept"), payload=payload(token.payload), **tables)
 
 
 def from_token(message: Any, find: Finder) -> Token:
@@ -199,30 +214,36 @@ def printable(text: str, most: int = 300) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text[:most])
 
 
+@lru_cache(1024)
+def _key(run: str, walk: int) -> Key:
+    require(RUN.fullmatch(run) is not None and walk <= _LARGEST, "its run or walk cannot be")
+    return Key(run, walk)
+
+
 def _to_key(key: Key) -> dict[str, Any]:
-    require(RUN.fullmatch(key.run) is not None, "the name of a run has other letters, or too many")
-    return key._asdict()
+    return _key(*key)._asdict()
 
 
 def _from_key(message: Any) -> Key:
-    require(RUN.fullmatch(message.run) is not None and message.walk <= _LARGEST, "its run or walk cannot be")
-    return Key(message.run, message.walk)
+    return _key(message.run, message.walk)
 
 
 class _Form(NamedTuple):
-    """How a part of a tuple is written and read, and what is valid."""
+    """How a part of a tuple is written and read (None: as it is), and what is valid (None: anything)."""
 
     write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-    fine: Callable[[Any], bool] = lambda _: True
+    read: Callable[[Any], Any] | None
+    fine: Callable[[Any], bool] | None = None
     wrong: str = _WRONG
+    is_message: bool = False
 
 
 _POINT = _Form(to_point, from_point)
 _GENERATION = _Form(Generation._asdict, _from_generation)
-_LOAN = _Form(_fields, partial(_tuple, Loan))
-_COUNT = _Form(int, int, lambda number: number <= _LARGEST)
-_FLAG = _Form(bool, bool)
+_LOANS = partial(_tuple, Loan)
+_LOAN = _Form(_fields, _LOANS)
+_COUNT = _Form(int, None, _LARGEST.__ge__)
+_FLAG = _Form(bool, None)
 _WARRANT = _Form(
     Warrant._asdict,
     lambda message: Warrant(message.permit, message.proof),
@@ -253,8 +274,8 @@ _MESSAGES = {
     **dict.fromkeys(("floor", "origin"), _GENERATION),
     **dict.fromkeys(("lent", "source"), _LOAN),
 }
-_FORMS = _MESSAGES | {
-    "owed": _Form(lambda owed: list(map(_LOAN.write, owed)), lambda owed: tuple(map(_LOAN.read, owed))),
+_FORMS = {name: form._replace(is_message=True) for name, form in _MESSAGES.items()} | {
+    "owed": _Form(lambda owed: list(map(_fields, owed)), lambda owed: tuple(map(_LOANS, owed))),
     "ratio": _Form(lambda ratio: ratio + 0.0, float, lambda ratio: 0 <= ratio < math.inf),  # no negative zero
     "began": _Form(float, float, math.isfinite),
     "witness": _Form(bytes, bytes, lambda witness: len(witness) <= _WITNESS),
@@ -264,6 +285,7 @@ _FORMS = _MESSAGES | {
     **dict.fromkeys(("messages", "probes", "peer", "visits"), _COUNT),
     **dict.fromkeys(("accepted", "again", "due", "diverged", "collected"), _FLAG),
 }
+_OTHER = _Form(bytes, None)  # stands for what a message has in another form
 _KINDS: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in (*say.HANDINGS, *get_args(Message))}
 
 
