@@ -191,19 +191,22 @@ class Stepper:
     def __init__(self, rule: Optimizer, parameters: list[Any]) -> None:
         self.rule, self.parameters = rule, parameters
         self.optimizer = rule.make(parameters)
+        self.eager = bool(self.optimizer.state)  # it makes its state at once, others in their first step
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.words = f"Optimizer: {rule._name} fails in a step"
         self.places = {name: index for index, name in enumerate(rule.vectors)}
 
     def visit(self, vectors: Sequence[torch.Tensor], gradients: Iterable[Sequence[torch.Tensor]], rate: float) -> None:
         """One step per gradient, with learning rates multiplied by `rate`, and with the state in these vectors."""
-        self.optimizer.state.clear()
         begun = self.rule.slots and float(vectors[self.places[OTHERS]][0]) != 0.0
+        self.optimizer.state.clear()
         for state, key, view in self._slots(vectors) if begun else ():
             state[key] = view
         for gradient in gradients:
             for parameter, part in zip(self.parameters, gradient, strict=True):
                 parameter.grad = part
+            if self.eager and not self.optimizer.state:  # only now do the parameters have their shapes
+                self.optimizer.state.update(self.rule.make(self.parameters).state)
             for group, own in zip(self.optimizer.param_groups, self.rates, strict=True):
                 group["lr"] = own * rate
             with torch.no_grad(), check.attempt(self.words):
