@@ -51,6 +51,12 @@ def test_more_samples_than_numbers_fit_into_memory(place: str) -> None:
         made(**{place: [Endless()] * 2 if place == "datasets" else Endless()})
 
 
+@pytest.mark.parametrize("data", [np.array("x"), np.array(5.0), torch.tensor(5.0)])
+def test_an_array_of_no_dimension_is_no_dataset(data: Any) -> None:
+    with pytest.raises(FreewalkError, match=r"TorchObjective: datasets\[0\] = .*, expected"):
+        made(test=data)
+
+
 def test_modules_and_data_without_values() -> None:
     with torch.device("meta"):
         module, inputs = nn.Linear(5, 3), torch.zeros(4, 5)

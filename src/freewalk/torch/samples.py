@@ -158,7 +158,8 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
             given = f"inputs of shape {tuple(inputs.shape)} and targets of shape {tuple(targets.shape)}"
             raise ProblemError(f"{who}: {name} has {given}, expected the same length")
         return inputs, targets
-    if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (str, bytes, dict)):
+    listed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and getattr(dataset, "ndim", 1)
+    if listed and not isinstance(dataset, (str, bytes, dict)):  # an array of no dimension has no length
         if not len(dataset):
             return None
         item = dataset[0]
