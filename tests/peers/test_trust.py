@@ -317,6 +317,14 @@ def test_a_token_within_the_bounds_stays_there():
         assert token.messages > say.SENT
 
 
+@pytest.mark.parametrize("design", [fw.designs.SimpleWalk(), fw.designs.MHLJ(0.5, 0.5, 3, corrected=True)], ids=repr)
+def test_a_probe_whose_start_has_no_ratio_is_not_answered(design):
+    """One was enough to stop a node: the end of a jump divides by the ratio of its start."""
+    node = Node(design.kernel(fw.graphs.ring(5), [1.0, 5.0, 1.0, 1.0, 1.0]).local(2), SETTINGS, trust=Trust())
+    for step in range(1, 50):
+        assert told(node, say.Probe(KEY, Position(LAUNCHED, step, 0), 0.0, (1,))) == []
+
+
 # Whole worlds.
 
 

@@ -293,6 +293,8 @@ def plausible(message: Message, settings: Settings, longest: int) -> bool:
             return False
     elif isinstance(message, Last):
         point = message.seen
+    elif isinstance(message, Probe) and message.ratio <= 0:  # the end would divide by it
+        return False
     if floor is not None and not settings.possible(floor):
         return False
     # A token that is handed over has had an update and is moving: no draw belongs to a step before the first.
