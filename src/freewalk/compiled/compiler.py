@@ -60,7 +60,7 @@ class Target(NamedTuple):
 
 
 CPU = Target(
-    entry=f"@numba.njit(pipeline_class=Vectorizing, {_OPTIONS})",
+    entry=f"@numba.njit(pipeline_class=Vectorizing, no_cfunc_wrapper=True, {_OPTIONS})",
     call=f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})",
     # Always inlined: a call inside a loop prevents the compiler from using vector registers.
     part=f"@numba.njit(inline='always', {_OPTIONS})",

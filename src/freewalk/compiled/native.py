@@ -3,10 +3,12 @@
 Each intrinsic replaces a plain function in `runtimes/step/` that defines what it computes.
 """
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.core.compiler import Compiler
@@ -18,17 +20,22 @@ SOURCE = Path(__file__).read_bytes()  # as imported: the names of compiled modul
 class Vectorizing(Compiler):  # type: ignore[misc]
     """Compile with LLVM's SLP vectorizer, which numba omits: four coordinates in one instruction.
 
-    numba holds its compiler lock meanwhile, so no other code is compiled with it.
+    numba holds its compiler lock meanwhile, so no other code is compiled with it. It makes a great many objects and
+    keeps nearly all: the collector of garbage, which would look through them again and again, would take a sixth of the
+    time, so it waits.
     """
 
     def compile_extra(self, func: Any) -> Any:
         """Compile a function, as numba does."""
-        before = config.SLP_VECTORIZE
+        before, collects = config.SLP_VECTORIZE, gc.isenabled()
         config.SLP_VECTORIZE = 1
+        gc.disable()
         try:
             return super().compile_extra(func)
         finally:
             config.SLP_VECTORIZE = before
+            if collects:
+                gc.enable()
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -107,20 +114,28 @@ def fetch(context: Any, array: Any, row: Any) -> Any:
     return types.none(array, row), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def walk_at(
-    context: Any, address: Any, network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any
-) -> Any:
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def walk_at(context: Any, address: Any, words: Any, count: Any, path: Any, stretch: Any) -> Any:
     """Call the walking half, compiled once for all objectives and rules, at its address; replaces `walk_at`."""
-    kinds = (network, route, walkers, room, path, stretch)
+    kinds = (types.containers.UniTuple(types.uint64, count.literal_value), path, stretch)
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Constant:
+        first = context.make_array(words)(context, builder, arguments[1]).data
+        loaded = [builder.load(cgutils.gep_inbounds(builder, first, index)) for index in range(count.literal_value)]
         kind = context.call_conv.get_function_type(types.none, kinds).as_pointer()
         function = builder.inttoptr(arguments[0], kind)
-        context.call_conv.call_function(builder, function, types.none, kinds, arguments[1:])
+        given = cgutils.pack_array(builder, loaded), *arguments[3:]
+        context.call_conv.call_function(builder, function, types.none, kinds, given)
         return context.get_dummy_value()
 
-    return types.none(address, *kinds), generate
+    return types.none(address, words, count, path, stretch), generate
+
+
+def words_of(part: Any) -> list[int]:
+    """What numba passes for an argument of a function, which may be a tuple: words of 64 bits, several for an array."""
+    if isinstance(part, np.ndarray):
+        return [0, 0, part.size, part.itemsize, part.ctypes.data, *part.shape, *part.strides]
+    return [word for one in part for word in words_of(one)] if isinstance(part, tuple) else [int(part)]
 
 
 def _check_rows(*kinds: Any) -> None:

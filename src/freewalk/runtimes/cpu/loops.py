@@ -41,6 +41,7 @@ WRAP = 2**16  # a count of 16 bits begins again
 TEAM = 64  # walks that move together
 FEW = 8  # walks that do not fill a vector register
 WORDS = 2048  # steps of a team whose words are drawn in advance, times its walks
+WALKING = 234  # words that the walking half gets beside the path and the stretch
 
 
 def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:
@@ -105,7 +106,7 @@ def draw_block(route: Any, room: Any, block: Any) -> None:
     steps, walks = room.steps, room.lanes
     found, largest = np.uint64(0), np.uint64(0)
     for index in range(block.count * lanes):
-        largest = max(largest, decisions[index])
+        largest = decisions[index] if decisions[index] > largest else largest
     for t in range(block.count):
         time = min(block.now + t - route.start, route.far.size - 1)
         least = route.near[time]
@@ -133,10 +134,9 @@ def draw_pair(room: Any, seed: Any, walk: int, now: int, index: int) -> None:
 def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, block: Any) -> None:
     """Walk the steps of a block, writing the node of every step and lane."""
     base, lanes, column, row, now = block.base, block.lanes, block.column, block.row, block.now
-    here, sent = room.here, room.sent
+    here = room.here
     for lane in range(lanes):
         here[lane] = np.uint32(walkers.nodes[base + lane])
-        sent[lane] = 0
     others = np.uint64(0)
     for t in range(block.count):
         for lane in range(lanes):
@@ -144,7 +144,7 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
         time = min(now + t - route.start, route.near.size - 1)
         near = route.near[time]
         if near > 0:
-            step_near(network, room, near, route.free[time], t * lanes, lanes)
+            step_near(network, walkers, room, near, route.free[time], base, t * lanes, lanes)
         turn = 0
         while turn < lanes:  # those that the list names, or all
             mover: Any = turn
@@ -157,16 +157,15 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
             key = DrawKey(route.seed, np.uint64(route.first) + walk, np.uint64(now + t))
             end, left, probed = far_move(network, route.ends, np.uint64(time), key, here[mover], draws)
             here[mover] = np.uint32(end)
-            sent[mover] += left
+            walkers.messages[walk] += left
             walkers.probes[walk] += probed
             others += np.uint64((near > 0) | (draws.decision >= route.far[time]))
             turn += 1
     for lane in range(lanes):
         walkers.nodes[base + lane] = here[lane]
-        walkers.messages[base + lane] += sent[lane]
 
 
-def step_near(network: Any, room: Any, near: Any, free: Any, offset: int, lanes: int) -> None:
+def step_near(network: Any, walkers: Any, room: Any, near: Any, free: Any, base: int, offset: int, lanes: int) -> None:
     """One step of all lanes, as `near_move` makes it, in stages; lanes that make other moves stay where they are.
 
     In each stage, all lanes wait for memory together. The next stage finds what this one has asked for.
@@ -186,14 +185,14 @@ def step_near(network: Any, room: Any, near: Any, free: Any, offset: int, lanes:
     for lane in range(0 if close else lanes):
         edge, decision = picked[lane], decisions[offset + lane]
         taken = is_taken(decision, free, edge) & (decision < near)
-        room.sent[lane] += taken
+        walkers.messages[np.uint64(base + lane)] += taken
         here[lane] = choose(taken, np.uint32(edge & LOW), here[lane])
     for lane in range(lanes if close else 0):
         decision = decisions[offset + lane]
         if decision < near:
             end, taken = near_move(network, free, here[lane], decision, room.firsts[offset + lane])
             here[lane] = end
-            room.sent[lane] += taken
+            walkers.messages[np.uint64(base + lane)] += taken
     for lane in range(lanes if large else 0):
         fetch(network.spans, np.uint64(here[lane]))
 
@@ -225,7 +224,7 @@ def count_block(walkers: Any, room: Any, path: Any, block: Any) -> None:
 # The learning half.
 
 
-def walk_at(address: Any, network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any) -> None:
+def walk_at(address: Any, words: Any, count: int, path: Any, stretch: Any) -> None:
     """Call `walk_stretch`. Replaced at build time by an intrinsic that calls it at its address."""
 
 
@@ -243,7 +242,7 @@ def walk_and_learn(
             end = min(now + path.shape[0], stop)
         piece = Stretch(first, last, now, end, mark)
         if walking.address != 0:
-            walk_at(walking.address, walking.network, walking.route, walking.walkers, walking.words, path, piece)
+            walk_at(walking.address, walking.words, WALKING, path, piece)
         learn_stretch(data, lesson, vectors, mixing, room, path, piece)
         if end >= stop:
             break

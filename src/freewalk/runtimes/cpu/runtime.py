@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.compiled.compiler import address_of, compile_functions
-from freewalk.designs import SimpleWalk
 from freewalk.errors import FreewalkError
-from freewalk.graphs import ring
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Objective, Predictor
@@ -40,6 +38,7 @@ from freewalk.runtimes.step import arrays, inputs
 _MOST_THREADS = 1024
 _UNROLLED = 32  # up to this many coordinates, their number is compiled in
 _CALLS = ("draw_block", "walk_block", "learn_block", "measure_rows", "mix_rows", "word")
+_NOT_WALKING = arrays.Walking(0, np.empty(0, dtype=np.uint64))
 _check = Checks(FreewalkError)
 Counts = NDArray[np.int64]
 
@@ -141,17 +140,6 @@ def learning_code(objective: Predictor, rule: Rule, tokens: int = 1) -> Callable
     return compile_functions(functions, "walk_and_learn", calls=_CALLS)
 
 
-@cache
-def _walked() -> arrays.Walking:
-    """What the learning half gets if it is not to walk: arrays of the same types, so that it is compiled only once."""
-    kernel = SimpleWalk().kernel(ring(3))
-    job = Job(None, (Phase(None, kernel),), 0)
-    state = State.begin(job, np.zeros(1, dtype=np.int32), np.zeros((1, 0)))
-    walk = CPUWalker(job, 1).along(state, job.passage(0, 0, np.zeros(0, dtype=np.int64)))
-    assert isinstance(walk, CPUWalk)
-    return arrays.Walking(0, walk.network, walk.route, *walk.free.get())
-
-
 class CPUWalker(Walker):
     """The walking half: kernels as flat arrays, which other processes map instead of rebuilding them."""
 
@@ -208,7 +196,7 @@ class CPUWalk(Course):
         for wide, narrow in visits:
             counts = (state.nodes, state.messages, state.probes, wide, state.path_of, state.paths)
             of_steps = (np.empty(loops.WORDS + 1, dtype=np.uint64) for _ in range(6))
-            of_lanes = (np.empty(loops.TEAM, dtype=kind) for kind in (np.uint32, np.uint64, np.int64))
+            of_lanes = (np.empty(loops.TEAM, dtype=kind) for kind in (np.uint32, np.uint64))
             self.free.put((arrays.Walkers(*counts), arrays.Words(*of_steps, *of_lanes, narrow)))  # type: ignore[call-arg]
 
     def jointly(self, learning: Course | None) -> Follow | None:
@@ -217,19 +205,29 @@ class CPUWalk(Course):
             return self.do
         if not isinstance(learning, CPULearning) or learning.stops:
             return None
-        mine = self.free.get()
-        self.free.put(mine)
-        types = np.empty((1, 1), dtype=np.int32), arrays.Stretch(0, 0, 0, 0, 0)
-        address = address_of(self.run, self.network, self.route, *mine, *types)
+        waiting: SimpleQueue[tuple[Any, arrays.Walking]] = SimpleQueue()
+        while not self.free.empty():
+            mine = self.free.get()
+            waiting.put((mine, self.called(*mine)))  # whose addresses are those of buffers that have to stay alive
 
         def follow(stretch: arrays.Stretch, path: Path) -> None:
-            mine = self.free.get()
+            mine = waiting.get()
             try:
-                learning.run(learning.lesson, stretch, path, arrays.Walking(address, self.network, self.route, *mine))
+                learning.run(learning.lesson, stretch, path, mine[1])
             finally:
-                self.free.put(mine)
+                waiting.put(mine)
 
         return follow
+
+    def called(self, *mine: arrays.Walkers | arrays.Words) -> arrays.Walking:
+        """How the learning half calls this one."""
+        from freewalk.compiled.native import words_of
+
+        given = self.network, self.route, *mine
+        address = address_of(self.run, *given, np.empty((1, 1), dtype=np.int32), arrays.Stretch(0, 0, 0, 0, 0))
+        words = np.array(words_of(given), dtype=np.uint64)
+        assert words.size == loops.WALKING
+        return arrays.Walking(address, words)
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
         """Walk a stretch."""
@@ -323,7 +321,7 @@ class CPULearning(StoppingLearning):
         meeting = lesson.nodes if self.mixing.how == arrays.NODE else 0
         room = loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
         try:
-            self.code(walking or _walked(), self.data, lesson, self.vectors, self.mixing, room, path, stretch)
+            self.code(walking or _NOT_WALKING, self.data, lesson, self.vectors, self.mixing, room, path, stretch)
         except (NumbaError, AssertionError) as error:  # before 0.66, numba asserts what it cannot compile
             raise not_compiled("cpu", self.job, self.passage.phase, error) from error
 

@@ -183,17 +183,13 @@ class Words(NamedTuple):
     thirds: Any
     here: Any  # by lane: the node
     picked: Any  # the edge of the step under way
-    sent: Any  # the messages
     counts: Any  # by node, in 16 bits: visits to add to the one row of visits, which gets 2^16 when a count wraps
 
 
 class Walking(NamedTuple):
-    """What the walking half is called with, and where it is."""
+    """Where the walking half is, 0 for nowhere, and what it is called with, as words: unpacking costs compile time."""
 
     address: Any
-    network: Any
-    route: Any
-    walkers: Any
     words: Any
 
 
