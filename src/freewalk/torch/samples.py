@@ -158,7 +158,7 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
             given = f"inputs of shape {tuple(inputs.shape)} and targets of shape {tuple(targets.shape)}"
             raise ProblemError(f"{who}: {name} has {given}, expected the same length")
         return inputs, targets
-    listed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and getattr(dataset, "ndim", 1)
+    listed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and getattr(dataset, "ndim", 1) != 0
     if listed and not isinstance(dataset, (str, bytes, dict)):  # an array of no dimension has no length
         if not len(dataset):
             return None
