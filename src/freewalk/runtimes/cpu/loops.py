@@ -38,9 +38,9 @@ LANES = 16  # interleaved walks
 AHEAD = 4  # steps ahead for which data are prefetched
 LARGE = 2**16  # nodes or edges whose arrays do not fit into the cache
 WRAP = 2**16  # a count of 16 bits begins again
-TEAM = 64  # walks that move together
+TEAM = 128  # walks that move together
 FEW = 8  # walks that do not fill a vector register
-WORDS = 2048  # steps of a team whose words are drawn in advance, times its walks
+WORDS = 4096  # steps of a team whose words are drawn in advance, times its walks
 WALKING = 234  # words that the walking half gets beside the path and the stretch
 
 
