@@ -4,7 +4,10 @@ A draw is a pure function of (seed, stream, walk, step, index): Philox4x32-10 (S
 as easy as 1, 2, 3*, 2011), key = seed, counter = (stream and block, walk, step). Every runtime replays the same draws.
 Which word decides what is a public contract and never changes:
 
-- stream `MOVE`, word 0: which move is made, and whether its end is accepted; word k: the k-th hop;
+- stream `MOVE`, word 0: which move is made, and whether its end is accepted; word k: the k-th hop. With a memory: word
+  0 decides whether a walk remembers where it came from and whether it accepts another outcome than stepping back (or,
+  if history-driven, its proposal); word 1 draws from the row of outcomes, neighbours ascending, then the stay, without
+  the node that the walk came from, if it remembers that;
 - stream `SAMPLE`, word k: the local sample of the k-th local step;
 - stream `START`, word 0 of step 0: the start node of the walk;
 - stream `MORE`: 128 uses, each a stream of its own (`word_of_use`): the first word of the counter has two bits for the
@@ -89,6 +92,14 @@ def words_of_use(seed: int, use: Word, walk: int, step: int, count: int) -> NDAr
 def pick(draw: Word, count: Word) -> Word:
     """One of 0..count-1, uniformly: the integer part of draw · count / 2^64, for count below 2^32."""
     return ((draw >> HALF) * count + (((draw & LOW) * count) >> HALF)) >> HALF
+
+
+def scaled(draw: Word, count: Word) -> Word:
+    """One of 0..count-1, uniformly: the integer part of draw · count / 2^64, for any count."""
+    upper, lower = count >> HALF, count & LOW
+    middle = (draw & LOW) * upper + (((draw & LOW) * lower) >> HALF)
+    other = (draw >> HALF) * lower + (middle & LOW)
+    return (draw >> HALF) * upper + (middle >> HALF) + (other >> HALF)
 
 
 def accepts(offset: Word, width: Any, start: Any, end: Any) -> Any:

@@ -14,7 +14,19 @@ from typing import ClassVar
 import numpy as np
 
 import freewalk as fw
-from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk, Stay
+from freewalk.designs import (
+    MHLJ,
+    Centralized,
+    ClosedFormMHLJ,
+    Decaying,
+    FromMatrix,
+    HistoryDriven,
+    Metropolis,
+    NonBacktracking,
+    SelfRepellent,
+    SimpleWalk,
+    Stay,
+)
 from freewalk.exchanges import Average, Gossip, Meet
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase
@@ -83,6 +95,15 @@ def designs_on(graph):
         "Centralized, importance": Centralized(power=1),
         "Centralized, partial": Centralized(power=1, uniform=0.5),
         "Stay": Stay(),
+        "NonBacktracking": NonBacktracking(SimpleWalk()),
+        "NonBacktracking, importance": NonBacktracking(Metropolis(power=1), forget=0.2),
+        "NonBacktracking, proposal": NonBacktracking(Metropolis(power=0.5, proposal=_rows(graph, 1))),
+        "SelfRepellent": SelfRepellent(Metropolis(power=0.6), alpha=30),
+        "SelfRepellent, at nodes": SelfRepellent(SimpleWalk(), alpha=2.5, fading=1, memory_at="nodes"),
+        "HistoryDriven": HistoryDriven(Metropolis(power=0.5), alpha=5),
+        "HistoryDriven, at nodes": HistoryDriven(
+            Metropolis(power=0.5, proposal=_rows(graph, 1)), alpha=0.5, fading=0.8, memory_at="nodes"
+        ),
         "Lazy (a user's)": Lazy(0.25),
     }
 

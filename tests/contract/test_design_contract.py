@@ -23,7 +23,7 @@ def test_moves_are_a_valid_table(kernel):
 
 @pytest.mark.parametrize("step", [0, 1, 40])
 def test_the_matrix_is_stochastic_and_irreducible(kernel, step):
-    matrix = kernel.matrix(step)
+    matrix = kernel.without_memory().matrix(step)
     assert matrix.shape == (kernel.graph.n, kernel.graph.n)
     assert matrix.data.min() >= 0
     assert np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
@@ -67,8 +67,8 @@ def test_a_node_knows_its_share_and_no_more(kernel):
         assert max(owner.nbytes for owner in owners) <= 8 * (degree + 1)
 
 
-def test_only_the_centralized_design_is_not_local(kernel):
-    assert kernel.is_local != kernel.label.startswith("Centralized")
+def test_only_designs_that_draw_from_all_nodes_or_count_visits_are_not_local(kernel):
+    assert kernel.is_local != kernel.label.startswith(("Centralized", "SelfRepellent", "HistoryDriven"))
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -79,5 +79,6 @@ def test_a_design_can_be_used_again(name):
     first = design.kernel(graph, importance_of(graph))
     design.kernel(GRAPHS["random"], 2 * importance_of(graph))
     second = design.kernel(graph, list(importance_of(graph)))
-    assert np.array_equal(first.matrix().toarray(), second.matrix().toarray())
+    assert np.array_equal(first.without_memory().matrix().toarray(), second.without_memory().matrix().toarray())
+    assert first.memory == second.memory
     assert np.array_equal(first.target, second.target)

@@ -17,7 +17,7 @@ from freewalk.peers.protocol.token import Generation, Key, Position
 from freewalk.runtimes import Reference
 
 SEED, WALKS, STEPS = 21, 4, 40
-LOCAL = [(design, graph) for design in DESIGNS for graph in GRAPHS if not design.startswith("Centralized")]
+LOCAL = [(design, graph) for design in DESIGNS for graph in GRAPHS if kernel_of(design, graph).is_local]
 
 
 class Counting(World):

@@ -230,7 +230,7 @@ def plugged():
         return fw.learn(problem, catalogue.WALK, rule, **run)
 
     def walked(design):
-        return design.kernel(ring, catalogue.importance_of(ring)).matrix()
+        return design.kernel(ring, catalogue.importance_of(ring)).without_memory().matrix()
 
     labels = [0, 1, 0, 1, 0, 1]
     data = fw.data.Dataset([[0.0, 1.0, 2.0, 4.0, 3.0, 5.0]] * 6, labels, classes=("no", "yes"))

@@ -29,7 +29,7 @@ def test_a_task_that_fails_does_not_keep_the_others_waiting(monkeypatch):
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
     engine = CPU(threads=2).engine(Job(None, (Phase(None, kernel),), 0))
     monkeypatch.setattr(cpu, "SimpleQueue", Impatient)
-    monkeypatch.setattr(cpu, "walking_code", lambda: fail)
+    monkeypatch.setattr(cpu, "walking_code", lambda memory: fail)
     monkeypatch.setattr(CPU, "engine", lambda self, job: engine)
     with pytest.raises(ZeroDivisionError, match="compiled code failed"):
         fw.walk(kernel, steps=3, walks=1000, runtime=CPU(threads=2))

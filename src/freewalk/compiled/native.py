@@ -55,6 +55,18 @@ def choose(context: Any, condition: Any, yes: Any, no: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def scaled(context: Any, draw: Any, count: Any) -> Any:
+    """The upper half of a product of 128 bits, one instruction; replaces `rng.scaled`."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Instruction:
+        wide = [builder.zext(argument, ir.IntType(128)) for argument in arguments]
+        upper = builder.lshr(builder.mul(*wide), ir.Constant(ir.IntType(128), 64))
+        return builder.trunc(upper, ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def read(context: Any, features: Any, sample: Any, j: Any) -> Any:
     """features[sample, j]; replaces `read`.
 

@@ -4,6 +4,8 @@ A design is not code inside an engine: it compiles to a short table of moves, an
 
 - `design.py`: the base class `Design`, a frozen dataclass with `moves` and `target`, and what several designs share.
 - `kernel.py`: `Move`, one row of the table, and `Kernel`, the table on one graph. It holds O(nodes + edges) numbers.
+- `memory.py`: what a token may remember, and the rows of outcomes that a memory changes; `with_memory.py`: the base
+  class of designs that give a memory to another design.
 - `local.py`: `LocalKernel`, all that one node needs in order to act, from `kernel.local(node)`.
 
 A move is chosen with its probability, takes `hops` steps, uniform or by `rows`, and is then accepted with probability
@@ -21,8 +23,11 @@ from freewalk.designs.closed_form import ClosedFormMHLJ
 from freewalk.designs.decay import Decaying
 from freewalk.designs.design import Design as Design
 from freewalk.designs.from_matrix import FromMatrix
+from freewalk.designs.history_driven import HistoryDriven
 from freewalk.designs.metropolis import Metropolis
 from freewalk.designs.mhlj import MHLJ
+from freewalk.designs.no_step_back import NonBacktracking
+from freewalk.designs.self_repellent import SelfRepellent
 from freewalk.designs.simple_walk import SimpleWalk
 from freewalk.designs.stay import Stay
 
@@ -32,7 +37,10 @@ __all__ = [
     "ClosedFormMHLJ",
     "Decaying",
     "FromMatrix",
+    "HistoryDriven",
     "Metropolis",
+    "NonBacktracking",
+    "SelfRepellent",
     "SimpleWalk",
     "Stay",
 ]

@@ -15,6 +15,7 @@ from freewalk.blocks import LARGE, blocks, constant, read_only
 from freewalk.checks import Checks
 from freewalk.checks import Floats as Floats
 from freewalk.designs.kernel import Kernel, Move, check_graph, per_node
+from freewalk.designs.memory import Memory
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
 from freewalk.schedules import Schedule
@@ -26,7 +27,7 @@ class Design(ABC):
     """A transition design: a frozen dataclass that turns a graph and its node importances into moves.
 
     To define your own design, implement `moves` and `target`; everything else reads the resulting kernel. Moves have
-    no memory: the next node depends on the present one and on the step, not on where the walk came from.
+    no memory; `NonBacktracking`, `SelfRepellent` and `HistoryDriven` give one to a design of single hops.
     """
 
     @property
@@ -41,6 +42,11 @@ class Design(ABC):
     @abstractmethod
     def target(self, graph: Graph, importance: Floats | None) -> ArrayLike:
         """The distribution that the walk is meant to sample, up to a factor; it determines the gradient weights."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """What a token remembers; None means nothing."""
+        return None
 
     def fade(self) -> Schedule | None:
         """How all moves except the first lose probability over time; None means they do not."""
@@ -67,6 +73,7 @@ class Design(ABC):
             label=repr(self) if label is None else label,
             fade=self.fade(),
             biased=self.biased,
+            memory=self.memory,
         )
 
 

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk import rng
 from freewalk.blocks import blocks, constant, is_constant, read_only
 from freewalk.checks import Checks, Floats, set_fields
-from freewalk.designs.local import LocalKernel, LocalMove, faded
+from freewalk.designs.local import LocalKernel, LocalMove, LocalRow, faded
+from freewalk.designs.memory import LastNode, Memory, Rows, rows_of
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
 from freewalk.schedules import Schedule
@@ -120,6 +121,9 @@ class Kernel:
     biased
         Whether the walk is known to sample a distribution other than its target. None means unknown: `learn` then
         checks it if that is cheap, and warns.
+    memory
+        What a token remembers, as the designs with a memory set it; None means nothing. The moves are those of the walk
+        without it.
 
     Examples
     --------
@@ -135,6 +139,7 @@ class Kernel:
     label: str = "kernel"
     fade: Schedule | None = None
     biased: bool | None = None
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         _check.text("Kernel", "label", self.label)
@@ -150,6 +155,7 @@ class Kernel:
                 check_stochastic(self.label, matrix, self.graph)
         _check.instance(self.label, "fade", self.fade, (Schedule, NoneType), "a schedule, or None")
         _check.instance(self.label, "biased", self.biased, (bool, NoneType), "True, False or None")
+        _check.instance(self.label, "memory", self.memory, (Memory, NoneType), "what a design with a memory makes")
         total = sum(move.probability for move in self.moves)
         if not abs(total - 1) <= _SUM_TOLERANCE:
             raise KernelError(f"{self.label}: the probabilities of its moves add up to {total!r}, expected 1")
@@ -164,6 +170,17 @@ class Kernel:
             expected = "numbers whose shares of their sum are at least 2.3e-308: weights are 1 / (n · share)"
             raise KernelError(f"{self.label}: {got}, expected {expected}")
         set_fields(self, moves=tuple(self.moves), target=read_only(law))
+        if self.memory is not None:
+            self.rows  # noqa: B018 (an error unless a memory can change its moves)
+
+    def without_memory(self) -> Kernel:
+        """The same moves by a walk that remembers nothing."""
+        return self if self.memory is None else replace(self, memory=None, label=f"{self.label} without memory")
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The moves as one row of outcomes per node, which a memory changes; an error if they are not such."""
+        return rows_of(self)
 
     @cached_property
     def weights(self) -> Floats:
@@ -185,8 +202,8 @@ class Kernel:
 
     @property
     def is_local(self) -> bool:
-        """Whether every move goes along edges, so that each node can act on local information."""
-        return all(move.law is None for move in self.moves)
+        """Whether each node can act on its share of the table alone, with what comes with a token."""
+        return all(move.law is None for move in self.moves) and not (self.memory is not None and self.memory.counts)
 
     @property
     def is_parked(self) -> bool:
@@ -207,6 +224,7 @@ class Kernel:
         """
         from scipy.sparse import csr_array, diags_array, eye_array
 
+        self._check_matrix()
         n = self.graph.n
         if move.law is not None:
             if n > _DENSE_LIMIT:
@@ -226,10 +244,16 @@ class Kernel:
             walked = _product(self.label, walked, move.matrix_of_hop(hop))
         return walked if move.ratio is None else _metropolis(walked, np.asarray(move.ratio))
 
+    def _check_matrix(self) -> None:
+        if self.memory is not None:
+            remedy = "kernel.without_memory().matrix() is that of its moves alone"
+            raise KernelError(f"{self.label}: where it goes depends on where it was, so it has no matrix; {remedy}")
+
     def matrix(self, step: int = 0) -> csr_array:
         """The exact transition matrix P, P[v, u] = probability of going from v to u; it may change with the step."""
         from scipy.sparse import csr_array
 
+        self._check_matrix()
         now = _check.whole(self.label, "step", step)
         total = csr_array((self.graph.n, self.graph.n))
         powers: list[csr_array] = []
@@ -258,7 +282,9 @@ class Kernel:
     def local(self, node: int) -> LocalKernel:
         """Everything that `node` needs to act, and nothing else."""
         if not self.is_local:
-            raise KernelError(f"{self.label}: draws from a distribution over all nodes; no node can act on its own")
+            counting = self.memory is not None and self.memory.counts
+            why = "its tokens count visits at other nodes" if counting else "draws from a distribution over all nodes"
+            raise KernelError(f"{self.label}: {why}; no node can act on its own")
         neighbours = self.graph.neighbours(node)
 
         def share(move: Move) -> LocalMove:
@@ -277,7 +303,15 @@ class Kernel:
             moves=tuple(share(move) for move in self.moves),
             probabilities=tuple(float(move.probability) for move in self.moves),
             fade=self.fade,
+            row=self._local_row(node),
         )
+
+    def _local_row(self, node: int) -> LocalRow | None:
+        """The outcomes of a node, if tokens remember where they came from."""
+        if not isinstance(self.memory, LastNode):
+            return None
+        rows, own = self.rows, self.rows.of(node)
+        return LocalRow(rows.nodes[own].copy(), rows.ends[own].copy(), rows.others[own].copy(), self.memory.recalls)
 
     def __repr__(self) -> str:
         """The label, the graph and the table."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,36 @@ class LocalMove:
     rows: tuple[tuple[NDArray[np.int32], NDArray[np.uint64]], ...] | None
 
 
+class LocalRow(NamedTuple):
+    """The outcomes of a step from one node, for a token that remembers where it came from."""
+
+    #: The neighbours in ascending order, then the node itself if it may stay.
+    nodes: NDArray[np.int32]
+    #: The ends of their intervals of words.
+    ends: NDArray[np.uint64]
+    #: For each, the probability of all others.
+    others: NDArray[np.float64]
+    #: Words 0 below this remember where the walk came from.
+    recalls: np.uint64
+
+    def step(self, previous: int, decision: np.uint64, draw: np.uint64) -> int:
+        """The next node of a walk that came from `previous` (-1: unknown), given words 0 and 1 of the step.
+
+        Another outcome j than k = `previous` is drawn with P_j / (1 − P_k) and accepted with (1 − P_k) / (1 − P_j).
+        """
+        back = int(np.flatnonzero(self.nodes == previous)[0]) if previous >= 0 and decision < self.recalls else -1
+        if back < 0:
+            return int(self.nodes[outcome(self.ends, draw)])
+        low = self.ends[back - 1] if back > 0 else np.uint64(0)
+        width = self.ends[back] - low
+        if width == rng.LAST:  # there is no other
+            return previous
+        draw = rng.scaled(draw, rng.LAST - width)
+        other = outcome(self.ends, draw + width if draw >= low else draw)
+        taken = rng.accepts(decision, float(self.recalls), self.others[other], self.others[back])
+        return int(self.nodes[other]) if taken else previous
+
+
 @dataclass(frozen=True, eq=False)
 class LocalKernel:
     """Everything one node needs to act: `choose` a move, then make its `hop`s one by one."""
@@ -41,6 +72,8 @@ class LocalKernel:
     probabilities: tuple[float, ...]
     #: How the probabilities change with the step, or None.
     fade: Schedule | None
+    #: Its outcomes, if tokens remember where they came from.
+    row: LocalRow | None = None
 
     def choose(self, step: int, draw: np.uint64) -> tuple[int, np.uint64, float]:
         """The move that a step's first word chooses, the word's position in its interval, and the interval's width."""

@@ -195,7 +195,7 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
         if _leads_everywhere(kernel):
             starts = np.arange(n)
             continue
-        matrix = kernel.matrix()
+        matrix = kernel.without_memory().matrix()  # a memory keeps a walk from no node
         matrix.eliminate_zeros()
         stuck = _stuck(matrix, starts) if index in needing else None
         if stuck is not None:
@@ -248,7 +248,7 @@ def targets(listed: tuple[Phase, ...]) -> None:
             continue
         target = np.asarray(kernel.target)
         try:
-            matrix = kernel.matrix()
+            matrix = kernel.without_memory().matrix()  # with a memory it samples the same
             moved = float(np.abs(target @ matrix - target).sum())
             away = float(np.abs(stationary_law(matrix, kernel.label) - target).sum() / 2) if moved > _SAME else 0.0
         except (KernelError, AnalysisError):  # it has no unique stationary distribution: the analysis says why

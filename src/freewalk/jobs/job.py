@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from freewalk.blocks import add_counts, copy_of_counts, no_counts
 from freewalk.checks import Checks, Ints
 from freewalk.designs.kernel import Kernel
+from freewalk.designs.memory import EPOCH, LEAST
 from freewalk.errors import RecordError
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Passage, Phase, phase_at
@@ -125,6 +126,13 @@ class State:
     entered: int = -1  # the step at which the vectors of the rule were initialized
     first: int = 0  # the number of the first row
     tokens: int = 1  # rows of each walk
+    # What a token remembers, if its kernel has a memory; see `designs/memory.py`.
+    previous: NDArray[np.int32] = None  # type: ignore[assignment]  # by row: where it came from, or -1
+    counters: NDArray[np.float64] = None  # type: ignore[assignment]  # rows × nodes: weighted visits, < 0 before one
+    known: Ints = None  # type: ignore[assignment]  # by row: the nodes that it has visited
+    freight: Ints = None  # type: ignore[assignment]  # by row: bytes of counters sent
+    counted_from: int = 0  # the step at which counting began
+    epoch: int = 0  # of the counters
 
     def __post_init__(self) -> None:
         if self.stored is None:
@@ -135,6 +143,10 @@ class State:
             self.surplus = np.zeros(self.walks, dtype=np.int64)
         if self.exchanged is None:
             self.exchanged = np.zeros(self.walks, dtype=np.int64)
+        if self.previous is None:
+            self.previous = np.full(self.rows, -1, dtype=np.int32)
+            self.counters = np.zeros((self.rows, 0))
+            self.known, self.freight = (np.zeros(self.rows, dtype=np.int64) for _ in range(2))
 
     @classmethod
     def begin(
@@ -183,6 +195,26 @@ class State:
             # If tokens share it, its initial value at a node is that of the token that is there.
             self.stored[np.arange(self.rows) // share, self.nodes, index] = vectors[name]
         self.seen = np.zeros((self.rows, n if rule.counts_visits else 0), dtype=np.int64)
+
+    def begins_phase(self, job: Job) -> bool:
+        """Whether the next step is the first of a phase that remembers, or that follows one."""
+        remembers = any(phase.kernel.memory is not None for phase in job.phases)
+        return remembers and (self.step == 0 or any(phase.until == self.step for phase in job.phases))
+
+    def recall(self, job: Job) -> None:
+        """Begin a phase: where tokens came from is forgotten; counters are kept, or begin at the target."""
+        self.previous[:] = -1
+        phase = phase_at(job.phases, self.step).phase
+        if _counts(phase) and not self.counters.shape[1]:
+            self.counters = np.tile(-np.asarray(phase.kernel.target), (self.rows, 1))
+            self.counted_from = self.step
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Divide the counters, which have grown large."""
+        self.counters *= 2.0 ** (EPOCH * (self.epoch - epoch))
+        small = np.abs(self.counters) < LEAST
+        self.counters[small] = np.copysign(LEAST, self.counters[small])
+        self.epoch = epoch
 
     @property
     def rows(self) -> int:
@@ -251,7 +283,8 @@ class State:
             arrays, axis = [getattr(part, name) for part in parts], int(name == "carried")
             if not all(np.may_share_memory(array, getattr(self, name)) for array in arrays):
                 setattr(self, name, np.concatenate(arrays, axis=axis))
-        self.step, self.entered = parts[0].step, parts[0].entered
+        for name in ("step", "entered", "counted_from", "epoch"):
+            setattr(self, name, getattr(parts[0], name))
 
     def checked(self, job: Job, steps: int) -> State:
         """A copy with exactly the types, shapes and ranges that engines rely on."""
@@ -267,6 +300,7 @@ class State:
         rule = None if job.objective is None else phase_at(job.phases, entered).phase.rule
         hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)
         most = min(step * max(hops, 1), 2**62)  # the most models that a walk can have sent by now
+        asked = int(job.kernel.graph.degrees.max()) if any(map(_counts, job.phases)) else 1  # by one step
         path_of = _exactly("path_of", self.path_of, "int64", (rows,), -1, rows - 1)
         kept = np.sort(path_of[path_of >= 0])
         if not np.array_equal(kept, np.arange(kept.size)):
@@ -277,25 +311,48 @@ class State:
             carries, stores, counts = len(rule.carries), len(rule.stores), rule.counts_visits
             keepers = rows // tokens if rule.shared else rows
         floats, walks = job.precision, rows // tokens
+        counting = any(_counts(phase) for phase in job.phases[: 1 + job.phases.index(phase_at(job.phases, step).phase)])
         expected: dict[str, tuple[Any, ...]] = {
             "nodes": ("int32", (rows,), 0, n - 1),
             "models": (floats, (rows, dim)),
             "carried": (floats, (carries, rows, dim)),
             "messages": ("int64", (rows,), 0, most),
-            "probes": ("int64", (rows,), 0, 2 * most),
+            "probes": ("int64", (rows,), 0, 2 * asked * most),
             "visits": ("int64", (1 if summed else rows, n), 0, step * (rows if summed else 1)),
             "paths": ("int32", (kept.size, steps + 1 if kept.size else 1), 0, n - 1),
             "stored": (floats, (keepers, n if stores else 0, stores, dim)),
             "seen": ("int64", (rows, n if counts else 0), 0, step),
             "surplus": ("int64", (walks,)),
             "exchanged": ("int64", (walks,), 0, 2**62),
+            "previous": ("int32", (rows,), -1, n - 1),
+            "counters": ("float64", (rows, n if counting else 0)),
+            "known": ("int64", (rows,), 0, n),
+            "freight": ("int64", (rows,), 0, 2**62),
         }
         arrays = {name: _exactly(name, getattr(self, name), *one) for name, one in expected.items()}
         first = _check.whole("record", "first", self.first, 0, 2**32 - rows)
-        return State(step=step, path_of=path_of, entered=entered, first=first, tokens=tokens, **arrays)
+        if counting and not (np.abs(arrays["counters"]) >= LEAST).all():
+            raise _check.fail("record", "counters", arrays["counters"], "numbers that are not 0")
+        since = _check.whole("record", "counted_from", self.counted_from, 0, step)
+        epoch = _check.whole("record", "epoch", self.epoch, 0)
+        return State(
+            step=step,
+            path_of=path_of,
+            entered=entered,
+            first=first,
+            tokens=tokens,
+            counted_from=since,
+            epoch=epoch,
+            **arrays,
+        )
 
 
-_BY_ROW = ("nodes", "models", "messages", "probes", "seen")
+def _counts(phase: Phase) -> bool:
+    """Whether tokens count their visits in a phase."""
+    return phase.kernel.memory is not None and phase.kernel.memory.counts
+
+
+_BY_ROW = ("nodes", "models", "messages", "probes", "seen", "previous", "counters", "known", "freight")
 _BY_WALK = ("surplus", "exchanged")
 
 

@@ -138,6 +138,9 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     _check.room("run", f"the models of {who}", sizes[0], "run fewer at a time")
     _check.whole("run", f"number of {'walks' if job.tokens == 1 else 'walks × tokens'}", rows, 1, _MOST_ROWS)
     stored = [0.0]
+    if any(phase.kernel.memory is not None and phase.kernel.memory.counts for phase in job.phases):
+        remedy = "run fewer walks at a time, or use NonBacktracking, which remembers one node"
+        _check.room("run", f"the visit counts of {who} on {n:,} nodes", 8.0 * rows * n, remedy)
     for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
         item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
         keepers, which = (walks, f"{walks:,} walks") if rule.shared else (rows, who)

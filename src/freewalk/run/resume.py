@@ -11,6 +11,7 @@ from typing import Any
 
 from freewalk.checks import Checks, show
 from freewalk.designs.kernel import Kernel, Move
+from freewalk.designs.memory import LastNode, VisitCounts
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.graphs import Graph
 from freewalk.jobs.phase import Phase
@@ -118,7 +119,10 @@ def _known_types(more: Sequence[type]) -> dict[str, type]:
     modules = (exchanges, graphs, objectives, rules, runtimes, schedules)
     listed = [getattr(module, name) for module in modules for name in module.__all__]
     known = [kind for kind in listed if isinstance(kind, type)]
-    return {name_of(kind): kind for kind in [*known, Move, Kernel, Phase, Job, State, Continuation, *more]}
+    return {
+        name_of(kind): kind
+        for kind in [*known, Move, LastNode, VisitCounts, Kernel, Phase, Job, State, Continuation, *more]
+    }
 
 
 def _handed(run: Continuation, objective: Objective | None, rules: Sequence[Rule | None]) -> Continuation:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.checks import Ints
+from freewalk.designs.memory import VisitCounts
 from freewalk.exchanges import Exchange
 from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
 from freewalk.jobs.job import Job, Measures, State
@@ -51,6 +52,11 @@ class Engine(ABC):
             if state.entered != passage.began:
                 self.settle(state)
                 state.enter(self.job)
+            if state.begins_phase(self.job):
+                self.settle(state)
+                state.recall(self.job)
+            if isinstance(memory := passage.phase.kernel.memory, VisitCounts):
+                passage = self._within_epoch(memory, state, passage)
             parts.append(self._run_and_count(state, passage))
             state.step = passage.until
         return joined(parts, MARKS)
@@ -59,15 +65,28 @@ class Engine(ABC):
         """The measures of a state as it is, walks × 1."""
         return self._run_and_count(state, self.job.passage(state.step, state.step, np.array([state.step])))
 
+    def _within_epoch(self, memory: VisitCounts, state: State, passage: Passage) -> Passage:
+        """The part of a passage that is within one epoch of the counters, which a new one divides."""
+        n, counted = state.counters.shape[1], state.step - state.counted_from
+        epoch = memory.epoch(n, counted)
+        if epoch != state.epoch:
+            self.settle(state)
+            state.begin_epoch(epoch)
+        until = min(passage.until, state.counted_from + memory.end_of_epoch(n, counted))
+        return self.job.passage(passage.start, until, passage.marks)
+
     def _run_and_count(self, state: State, passage: Passage) -> Measures:
         measures = self._run(state, passage)
         if not passage.marks.size:
             return {}
+        freight = measures.pop("freight", state.summed(state.freight)[:, None])
         exchanged = measures.pop("exchanged", state.exchanged[:, None])
         if exchanged.any():
             measures["messages"] = measures["messages"] + exchanged
         if self.job.objective is not None:
             measures["bytes"] = state.bytes_sent(self.job, measures["messages"], measures["probes"])
+            if freight.any():
+                measures["bytes"] = measures["bytes"] + freight
         return measures
 
     @abstractmethod
@@ -131,8 +150,14 @@ class Course(ABC):
 
 def counts_at(state: State, passage: Passage) -> Measures:
     """The messages and probes of each walk at the marks of a passage, if no more are sent."""
-    counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
+    counts = {name: state.summed(getattr(state, name)) for name in counted(passage)}
     return {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
+
+
+def counted(passage: Passage) -> tuple[str, ...]:
+    """What is counted while tokens walk; bytes of counters only if there can be such."""
+    memory = passage.phase.kernel.memory
+    return ("messages", "probes", *(["freight"] if memory is not None and memory.counts else []))
 
 
 class Half:

@@ -12,6 +12,7 @@ from freewalk import rng
 from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel, Move
 from freewalk.designs.local import choose, outcome
+from freewalk.designs.memory import ENTRY, LastNode, VisitCounts
 from freewalk.errors import FreewalkError
 from freewalk.graphs.structure import check_bounds
 from freewalk.jobs.job import Job, State
@@ -21,6 +22,7 @@ from freewalk.objectives.objective import Share, measured
 from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.engine import Course, HalvesEngine, Learner, Path, Runtime, StoppingLearning, Walker, counts_at
 from freewalk.runtimes.step.arrays import Stretch
+from freewalk.runtimes.step.memory import power
 from freewalk.runtimes.visit import Occasion, by_coordinate, numbers_of, visit
 
 
@@ -95,7 +97,10 @@ class ReferenceWalk(Course):
                 node = int(state.nodes[row])
                 path[now - stretch.start, row - stretch.first] = node
                 state.visits[0 if state.visits_are_summed else row, node] += 1
-                end, messages, probes = self._move(ends, state.first + row, now, node)
+                if kernel.memory is None:
+                    end, messages, probes = self._move(ends, state.first + row, now, node)
+                else:
+                    end, messages, probes = self._remember(row, now, node)
                 state.nodes[row] = end
                 state.messages[row] += messages
                 state.probes[row] += probes
@@ -106,13 +111,39 @@ class ReferenceWalk(Course):
                 for name, column in self.measures.items():
                     column[walks, mark] = state.summed(getattr(state, name))[walks]
 
+    def _draw(self, walk: int, step: int, index: int) -> np.uint64:
+        """A word of a step."""
+        key = (self.job.seed, rng.MOVE, walk, step, index)
+        return np.uint64(rng.word(*(np.uint64(number) for number in key)))
+
+    def _remember(self, row: int, step: int, node: int) -> tuple[int, int, int]:
+        """One step of a token that remembers: where it ends, the models sent and the probes sent."""
+        state, kernel, walk = self.state, self.passage.phase.kernel, self.state.first + row
+        memory, words = kernel.memory, (self._draw(walk, step, 0), self._draw(walk, step, 1))
+        if isinstance(memory, LastNode):
+            row_of_node, end = kernel.local(node).row, self.departures.get((walk, step), -1)
+            assert row_of_node is not None
+            previous, state.previous[row] = int(state.previous[row]), node if end < 0 else -1
+            if end < 0:
+                end = row_of_node.step(previous, *words)
+            return end, int(end != node), 0
+        assert isinstance(memory, VisitCounts)
+        counters, since = state.counters[row], state.counted_from
+        if counters[node] < 0:
+            counters[node] *= -1.0
+            state.known[row] += 1
+        gain = memory.gains(counters.size, step - since, step - since + 1)[0]
+        counters[node] += gain
+        move = _driven if memory.driven else _repelled
+        visits = np.abs(counters) * (1.0 / np.asarray(kernel.target))
+        end, asked = move(kernel, visits, memory.twice_alpha, node, words)
+        if memory.kept == "token" and end != node:
+            state.freight[row] += ENTRY * state.known[row]
+        return end, int(end != node), 2 * asked if memory.kept == "nodes" else 0
+
     def _move(self, ends: NDArray[np.uint64], walk: int, step: int, node: int) -> tuple[int, int, int]:
         """One move, or its recorded departure: where it ends, the models sent and the probes sent."""
-
-        def draw(index: int) -> np.uint64:
-            key = (self.job.seed, rng.MOVE, walk, step, index)
-            return np.uint64(rng.word(*(np.uint64(number) for number in key)))
-
+        draw = partial(self._draw, walk, step)
         if (end := self.departures.get((walk, step), -1)) >= 0:
             return end, int(end != node), 0
         kernel = self.passage.phase.kernel
@@ -134,6 +165,39 @@ class ReferenceWalk(Course):
         if end != node and rng.accepts(offset, width, ratio[node], ratio[end]):
             return end, sent, probes
         return node, 0, probes
+
+
+def _repelled(
+    kernel: Kernel, visits: NDArray[np.float64], twice_alpha: int, node: int, words: tuple[np.uint64, np.uint64]
+) -> tuple[int, int]:
+    """A draw from the row, weighted by relative visits, and the number of neighbours asked for them."""
+    own = kernel.rows.of(node)
+    nodes, shares = kernel.rows.nodes[own].tolist(), kernel.rows.shares[own].tolist()
+    least = min(float(visits[one]) for one in nodes)
+    ends = [0]
+    for one, share in zip(nodes, shares, strict=True):
+        ends.append(ends[-1] + int(2.0**62 * (share * power(least / float(visits[one]), twice_alpha))))
+    sought = int(words[1]) * ends[-1] >> 64
+    chosen = next((one for one, end in zip(nodes, ends[1:], strict=True) if sought < end), nodes[-1])
+    return chosen, len(nodes) - (nodes[-1] == node)
+
+
+def _driven(
+    kernel: Kernel, visits: NDArray[np.float64], twice_alpha: int, node: int, words: tuple[np.uint64, np.uint64]
+) -> tuple[int, int]:
+    """A proposal, accepted by the design's ratio and the relative visits; whether its end was asked for them."""
+    move, quotient = kernel.moves[0], 1.0
+    if len(kernel.moves) > 1 or move.rows is not None or move.hops == 0:
+        own = kernel.rows.of(node)
+        end = int(kernel.rows.nodes[own][outcome(kernel.rows.ends[own], words[1])])
+    else:
+        end = _hop(kernel, move, 0, node, words[1])
+        if move.ratio is not None:
+            ratio = np.asarray(move.ratio)
+            quotient = float(ratio[end] / ratio[node])
+    likely = quotient * power(float(visits[node]) / float(visits[end]), twice_alpha)
+    taken = end != node and float(words[0]) <= 2.0**64 * likely
+    return end if taken else node, int(end != node)
 
 
 def _hop(kernel: Kernel, move: Move, hop: int, node: int, draw: np.uint64) -> int:

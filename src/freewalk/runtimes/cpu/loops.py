@@ -9,10 +9,40 @@ from typing import Any
 
 import numpy as np
 
-from freewalk.rng import LAST, LOW, MOVE, word_pair
+from freewalk.rng import HALF, LAST, LOW, MOVE, scaled, word_pair
 from freewalk.runtimes.mixer import mean_of, mix
-from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Stretch, Visit
-from freewalk.runtimes.step.moves_and_messages import choose, edge_drawn, far_move, is_close, is_taken, near_move
+from freewalk.runtimes.step.arrays import (
+    NOT,
+    RATIO,
+    ROWS,
+    Block,
+    Buffers,
+    DrawKey,
+    MoveWords,
+    Place,
+    Stretch,
+    TokenAt,
+    Visit,
+)
+from freewalk.runtimes.step.memory import (
+    ALL_WORDS,
+    ONE,
+    ROOTS,
+    WHOLE,
+    count_visit_of,
+    drawn,
+    outcome_back,
+    remembered_move,
+)
+from freewalk.runtimes.step.moves_and_messages import (
+    choose,
+    edge_drawn,
+    far_move,
+    is_close,
+    is_taken,
+    near_move,
+    tail_of,
+)
 from freewalk.runtimes.step.update import (
     COUNTS_VISITS,
     STORES,
@@ -27,7 +57,9 @@ from freewalk.runtimes.step.update import (
     slope,
 )
 
-# These are compiled in (`cpu/runtime.py`, `learning_code`).
+# These are compiled in (`cpu/runtime.py`, `walking_code` and `learning_code`).
+REMEMBERS = False  # whether tokens remember
+COUNTS = False  # whether they remember their visits
 DIM = 0  # the number of coordinates if it is small, else 0
 SPLIT = False  # whether a slope is so slow that those of all lanes are computed together
 REPORTED = -1  # the carried vector to report as the model; -1: the model itself
@@ -41,7 +73,7 @@ WRAP = 2**16  # a count of 16 bits begins again
 TEAM = 128  # walks that move together
 FEW = 8  # walks that do not fill a vector register
 WORDS = 4096  # steps of a team whose words are drawn in advance, times its walks
-WALKING = 234  # words that the walking half gets beside the path and the stretch
+WALKING = 367  # words that the walking half gets beside the path and the stretch
 
 
 def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:
@@ -75,6 +107,8 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
                 for row in range(base, base + lanes):
                     route.messages[row // route.tokens, mark] += walkers.messages[row]
                     route.probes[row // route.tokens, mark] += walkers.probes[row]
+                    if COUNTS:
+                        route.freight[row // route.tokens, mark] += walkers.freight[row]
                 mark += 1
             if now >= stretch.stop:
                 break
@@ -83,18 +117,19 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
             if mark < route.marks.size:
                 end = min(end, route.marks[mark])
             block = Block(base, lanes, base - stretch.first, row, now, end - now)
-            draw_block(route, room, block)
-            walk_block(network, route, walkers, room, path, block)
+            draw_pairs(route, room, block)
+            if REMEMBERS:
+                remember_block(network, route, walkers, room, path, block)
+            else:
+                draw_others(route, room, block)
+                walk_block(network, route, walkers, room, path, block)
             count_block(walkers, room, path, block)
             now = end
 
 
-def draw_block(route: Any, room: Any, block: Any) -> None:
-    """Words 0 and 1 of every step and lane, which nearly every step needs, and a list of those that make other moves.
-
-    Those need words 2 and 3, too. If no move is near, only those that may need these words are listed.
-    """
-    seed, lanes, first, decisions = route.seed, block.lanes, route.first + block.base, room.decisions
+def draw_pairs(route: Any, room: Any, block: Any) -> None:
+    """Words 0 and 1 of every step and lane, which nearly every step needs."""
+    seed, lanes, first = route.seed, block.lanes, route.first + block.base
     if lanes >= FEW:  # the inner loop is the one that fills vector registers
         for t in range(block.count):
             for lane in range(lanes):
@@ -103,6 +138,14 @@ def draw_block(route: Any, room: Any, block: Any) -> None:
         for lane in range(lanes):
             for t in range(block.count):
                 draw_pair(room, seed, first + lane, block.now + t, t * lanes + lane)
+
+
+def draw_others(route: Any, room: Any, block: Any) -> None:
+    """A list of the steps and lanes that make other moves than near ones, and words 2 and 3 for those.
+
+    If no move is near, only those that may need these words are listed.
+    """
+    seed, lanes, first, decisions = route.seed, block.lanes, route.first + block.base, room.decisions
     steps, walks = room.steps, room.lanes
     found, largest = np.uint64(0), np.uint64(0)
     for index in range(block.count * lanes):
@@ -163,6 +206,137 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
             turn += 1
     for lane in range(lanes):
         walkers.nodes[base + lane] = here[lane]
+
+
+def remember_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, block: Any) -> None:
+    """Walk the steps of a block with a memory."""
+    base, lanes, column, row, now = block.base, block.lanes, block.column, block.row, block.now
+    here, backs = room.here, room.backs
+    for lane in range(lanes):
+        here[lane] = np.uint32(walkers.nodes[base + lane])
+        if not COUNTS:
+            backs[lane] = outcome_back(network, here[lane], walkers.previous[base + lane])
+    for t in range(block.count):
+        for lane in range(lanes):
+            path[np.uint64(row + t), np.uint64(column + lane)] = here[lane]
+            if COUNTS:
+                count_visit_of(network, route, walkers, base + lane, here[lane], now + t - route.start)
+        if COUNTS and lanes >= FEW and room.visits.shape[0] > 0:
+            step_together(network, route, walkers, room, base, t * lanes, lanes)
+            continue
+        for lane in range(lanes):
+            node, token, index = here[lane], base + lane, t * lanes + lane
+            at = TokenAt(np.uint64(token), np.uint64(node), backs[lane])
+            decision, first = room.decisions[index], room.firsts[index]
+            end, back, left, asked = remembered_move(network, route, walkers, room.scratch, at, decision, first)
+            here[lane] = np.uint32(end)
+            backs[lane] = back
+            walkers.messages[np.uint64(token)] += left
+            if COUNTS:
+                walkers.probes[token] += asked * route.probing
+                walkers.freight[token] += left * walkers.known[token] * route.carrying
+    for lane in range(lanes):
+        walkers.nodes[base + lane] = here[lane]
+        if not COUNTS and block.count > 0:
+            walkers.previous[base + lane] = np.int32(network.row_indices[backs[lane]])
+
+
+def step_together(network: Any, route: Any, walkers: Any, room: Any, base: int, offset: int, lanes: int) -> None:
+    """Replaced at build time by one of those below, if tokens count their visits."""
+
+
+def repel_together(network: Any, route: Any, walkers: Any, room: Any, base: int, offset: int, lanes: int) -> None:
+    """One step of all lanes, as `self_repellent` makes it, in stages that fill vector registers.
+
+    Rows are short. All lanes have as many outcomes as one of them; those too many weigh nothing.
+    """
+    here, visits, sums = room.here, room.visits, room.sums
+    most = ONE
+    for lane in range(lanes):
+        most = max(most, network.outcomes[here[lane]] & LOW)
+    for place in range(most):
+        for lane in range(lanes):
+            span = network.outcomes[here[lane]]
+            node = network.row_indices[(span >> HALF) + min(place, (span & LOW) - ONE)]
+            counter = walkers.counters[np.uint64(base + lane), np.uint64(node)]
+            visits[place, lane] = abs(counter) * network.rarity[node]
+    for lane in range(lanes):
+        least = visits[0, lane]
+        for place in range(ONE, most):
+            least = min(least, visits[place, lane])
+        room.powers[0, lane] = least
+    for place in range(most):
+        for lane in range(lanes):
+            visits[place, lane] = room.powers[0, lane] / visits[place, lane]
+    powers_of(room, route.twice_alpha, most, lanes)
+    for place in range(most):
+        for lane in range(lanes):
+            span = network.outcomes[here[lane]]
+            weight = np.uint64(WHOLE * (network.shares[(span >> HALF) + place] * room.powers[place, lane]))
+            before = sums[place - ONE, lane] if place > 0 else np.uint64(0)
+            sums[place, lane] = before + (weight if place < (span & LOW) else np.uint64(0))
+    for lane in range(lanes):
+        sought, chosen = scaled(room.firsts[offset + lane], sums[most - ONE, lane]), np.uint64(0)
+        for place in range(most):
+            chosen += np.uint64(sought >= sums[place, lane])
+        span = network.outcomes[here[lane]]
+        last = (span >> HALF) + (span & LOW) - ONE
+        asked = (span & LOW) - np.uint64(network.row_indices[last] == here[lane])
+        end = network.row_indices[min((span >> HALF) + chosen, last)]
+        arrive(route, walkers, here, base, lane, end, np.int64(asked))
+
+
+def drive_together(network: Any, route: Any, walkers: Any, room: Any, base: int, offset: int, lanes: int) -> None:
+    """One step of all lanes, as `history_driven` makes it, in stages that fill vector registers."""
+    here, visits, ends = room.here, room.visits, room.picked
+    for lane in range(lanes):
+        if network.moves[0, ROWS] >= 0:
+            ends[lane] = network.row_indices[
+                drawn(network.row_ends, network.outcomes[here[lane]], room.firsts[offset + lane])
+            ]
+        else:
+            ends[lane] = tail_of(network, edge_drawn(network, here[lane], room.firsts[offset + lane]))
+    for lane in range(lanes):
+        row, node, end = np.uint64(base + lane), np.uint64(here[lane]), ends[lane]
+        own = abs(walkers.counters[row, node]) * network.rarity[node]
+        visits[0, lane] = own / (abs(walkers.counters[row, end]) * network.rarity[end])
+    powers_of(room, route.twice_alpha, ONE, lanes)
+    ratio = network.moves[0, RATIO] if network.moves[0, ROWS] < 0 else np.int64(-1)
+    for lane in range(lanes):
+        quotient, node, end = 1.0, here[lane], np.uint32(ends[lane])
+        if ratio >= 0:
+            quotient = network.ratios[ratio, end] / network.ratios[ratio, node]
+        bound = ALL_WORDS * (quotient * room.powers[0, lane])
+        taken = np.float64(room.decisions[offset + lane]) <= bound
+        arrive(route, walkers, here, base, lane, choose(taken, end, node), np.int64(end != node))
+
+
+def powers_of(room: Any, twice: Any, most: Any, lanes: int) -> None:
+    """`power` of the first rows of `room.visits`, which it uses up, into `room.powers`."""
+    for place in range(most):
+        squares, powers = room.visits[place], room.powers[place]
+        for lane in range(lanes):
+            powers[lane] = 1.0
+            if ROOTS and twice & 1:
+                powers[lane] = np.sqrt(squares[lane])
+        exponent = twice >> 1
+        while exponent > 0:
+            if exponent & 1:
+                for lane in range(lanes):
+                    powers[lane] *= squares[lane]
+            for lane in range(lanes):
+                squares[lane] *= squares[lane]
+            exponent >>= 1
+
+
+def arrive(route: Any, walkers: Any, here: Any, base: int, lane: int, end: Any, asked: Any) -> None:
+    """A token of a lane goes on to its end."""
+    token = np.uint64(base + lane)
+    left = np.int64(end != here[lane])
+    here[lane] = end
+    walkers.messages[token] += left
+    walkers.probes[token] += asked * route.probing
+    walkers.freight[token] += left * walkers.known[token] * route.carrying
 
 
 def step_near(network: Any, walkers: Any, room: Any, near: Any, free: Any, base: int, offset: int, lanes: int) -> None:

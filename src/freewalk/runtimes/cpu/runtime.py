@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk import rng
 from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.compiled.compiler import address_of, compile_functions
+from freewalk.designs.kernel import Kernel
+from freewalk.designs.memory import VisitCounts
 from freewalk.errors import FreewalkError
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage, Phase
@@ -30,14 +33,25 @@ from freewalk.runtimes.engine import (
     Runtime,
     StoppingLearning,
     Walker,
+    counted,
     counts_at,
 )
 from freewalk.runtimes.mixer import Kept, Mixer
 from freewalk.runtimes.step import arrays, inputs
+from freewalk.runtimes.step.memory import LONGEST
 
 _MOST_THREADS = 1024
 _UNROLLED = 32  # up to this many coordinates, their number is compiled in
-_CALLS = ("draw_block", "walk_block", "learn_block", "measure_rows", "mix_rows", "word")
+_CALLS = (
+    "draw_pairs",
+    "draw_others",
+    "walk_block",
+    "remember_block",
+    "learn_block",
+    "measure_rows",
+    "mix_rows",
+    "word",
+)
 _NOT_WALKING = arrays.Walking(0, np.empty(0, dtype=np.uint64))
 _check = Checks(FreewalkError)
 Counts = NDArray[np.int64]
@@ -113,11 +127,15 @@ def measured_in_python(objective: Predictor) -> list[str]:
 
 
 @cache
-def walking_code() -> Callable[..., None]:
-    """The walking half, the same for every kernel."""
+def walking_code(memory: str = "") -> Callable[..., None]:
+    """The walking half, the same for all kernels with this kind of memory."""
     from freewalk.compiled import native
 
     functions = {"walk_stretch": loops.walk_stretch, "choose": native.choose, "fetch": native.fetch}
+    if memory:
+        functions |= {"scaled": native.scaled, **inputs.functions_of_memory(memory)}
+        together = loops.repel_together if memory.startswith("self") else loops.drive_together
+        functions |= {"step_together": together} if functions["COUNTS"] else {}
     return compile_functions(functions, "walk_stretch", calls=_CALLS)
 
 
@@ -155,11 +173,11 @@ class CPUWalker(Walker):
             return Parking(state, passage)
         network = self.networks[passage.phase.kernel]
         route = inputs.route(self.job, state, passage, network)
-        messages, probes = (np.zeros((state.walks, passage.marks.size), dtype=np.int64) for _ in range(2))
+        counts = {name: np.zeros((state.walks, passage.marks.size), dtype=np.int64) for name in counted(passage)}
         visits = [(state.visits, np.empty(0, dtype=np.uint16))] * self.threads
         if state.visits_are_summed:
             visits = self._visits(state)
-        return CPUWalk(network, route._replace(messages=messages, probes=probes), state, visits)
+        return CPUWalk(network, route._replace(**counts), state, visits, passage.phase.kernel)
 
     def settle(self, state: State) -> None:
         """Add up the visits that threads have counted separately."""
@@ -189,15 +207,25 @@ class CPUWalk(Course):
         route: arrays.Route,
         state: State,
         visits: list[tuple[Counts, NDArray[np.uint16]]],
+        kernel: Kernel,
     ) -> None:
-        self.run, self.network, self.route = walking_code(), network, route
+        self.run, self.network, self.route = walking_code(inputs.kind_of_memory(kernel)), network, route
         self.measures = {"messages": route.messages, "probes": route.probes}
+        outcomes, staged = 0, 0
+        if isinstance(kernel.memory, VisitCounts):
+            self.measures["freight"] = route.freight
+            outcomes = 1 if kernel.memory.driven else int(np.diff(kernel.rows.indptr).max())
+            staged = outcomes if outcomes <= LONGEST else 0
+        remembered = state.previous, state.counters, state.known, state.freight
         self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # buffers of threads
         for wide, narrow in visits:
-            counts = (state.nodes, state.messages, state.probes, wide, state.path_of, state.paths)
+            counts = (state.nodes, state.messages, state.probes, wide, state.path_of, state.paths, *remembered)
             of_steps = (np.empty(loops.WORDS + 1, dtype=np.uint64) for _ in range(6))
             of_lanes = (np.empty(loops.TEAM, dtype=kind) for kind in (np.uint32, np.uint64))
-            self.free.put((arrays.Walkers(*counts), arrays.Words(*of_steps, *of_lanes, narrow)))  # type: ignore[call-arg]
+            of_memory = np.full(loops.TEAM, rng.LAST), np.empty(outcomes, dtype=np.uint64)
+            together = (np.empty((staged, loops.TEAM), dtype=kind) for kind in ("float64", "float64", "uint64"))
+            words = arrays.Words(*of_steps, *of_lanes, narrow, *of_memory, *together)  # type: ignore[call-arg]
+            self.free.put((arrays.Walkers(*counts), words))
 
     def jointly(self, learning: Course | None) -> Follow | None:
         """Walk stretches of any length, and learn along them if that is compiled, too; see `Course.jointly`."""

@@ -11,7 +11,8 @@ import numpy as np
 from numba import cuda
 
 from freewalk.rng import HALF, LOW, MOVE, MULTIPLIER_0, MULTIPLIER_1, ROUNDS, STREAM, WEYL_0, WEYL_1
-from freewalk.runtimes.step.arrays import DrawKey, FlatKernel, MoveWords, NodeData, Place, Vectors
+from freewalk.runtimes.step.arrays import DrawKey, FlatKernel, MoveWords, NodeData, Place, TokenAt, Vectors
+from freewalk.runtimes.step.memory import NOWHERE, count_visit_of, outcome_back, remembered_move, weight
 from freewalk.runtimes.step.moves_and_messages import choose, far_move, near_move
 from freewalk.runtimes.step.update import coordinate, learn_visit, measure, read, total
 
@@ -24,6 +25,7 @@ STORES = 0  # stored vectors
 KEPT, HELD = 1, 1  # the same, but at least 1, because an array needs a row
 COUNTS_VISITS = False  # whether the rule needs the visits of the walk to a node
 REPORTED = -1  # the carried vector to report as the model; -1: the model itself
+COUNTS = False  # whether tokens remember their visits
 STRIDE = 1  # from one row of features to the next
 BYTES = 8  # of a number of the model
 
@@ -171,6 +173,12 @@ def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
         network.row_indices,
         network.row_ends,
         network.law_ends,
+        network.outcomes,
+        network.row_starts,
+        network.shares,
+        network.others,
+        network.back,
+        network.rarity,
     )
     here = NodeData(
         features,
@@ -199,6 +207,17 @@ def unstage_counts(walkers: Any, counts: Any) -> None:
     if walkers.visits.shape[0] != walkers.nodes.size:
         for index in range(cuda.threadIdx.x, counts.size, cuda.blockDim.x):
             cuda.atomic.add(walkers.visits, (0, index), np.int64(counts[index]))
+
+
+def keep_nothing(scratch: Any, place: Any, total: Any) -> None:
+    """Replaces `keep` at build time: a thread has no room for many sums."""
+
+
+def total_computed_again(
+    network: Any, route: Any, walkers: Any, scratch: Any, at: Any, start: Any, place: Any, least: Any, total: Any
+) -> Any:
+    """Replaces `total_again` at build time."""
+    return total + weight(network, route, walkers, at, start + place, least)
 
 
 def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vectors: Any, span: Any) -> None:
@@ -262,6 +281,77 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
             walkers.messages[row] += sent
             walkers.probes[row] += probed
     unstage(walkers, counts)
+
+
+def advance_remembering(
+    network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vectors: Any, span: Any
+) -> None:
+    """Move all walks of tokens that remember from step span[0] to span[1]."""
+    near_network, near_data, counts = stage(network, data, walkers)
+    row = cuda.grid(1) // SHARE
+    if row < walkers.nodes.size:
+        leads = cuda.grid(1) % SHARE == 0
+        walk = np.uint64(route.first + row)
+        x = cuda.local.array((1, DIM), dtype=vectors.models.dtype)
+        kept = cuda.local.array((KEPT, 1, DIM), dtype=vectors.models.dtype)
+        held = cuda.local.array((HELD, DIM), dtype=vectors.models.dtype)
+        gradient = cuda.local.array(DIM, dtype=vectors.models.dtype)
+        load_walk(vectors, row, x, kept)
+        mine = Vectors(x, kept, held, vectors.seen)
+        node = np.uint32(walkers.nodes[row])
+        path, rate = walkers.path_of[row], lesson.rates[0]
+        back = came_by(near_network, walkers, row, node)
+        sent, probed, carried = np.int64(0), np.int64(0), np.int64(0)
+        for now in range(np.int64(span[0]), np.int64(span[1])):
+            if lesson.rates.size > 1:
+                rate = lesson.rates[now - lesson.start]
+            count_visit(walkers, counts, row, node, leads)
+            cell = np.uint64(row) * np.uint64(lesson.nodes) + np.uint64(node)
+            at = Place(0, cell, np.uint64(0), walk, np.uint64(node), now)
+            learn_at(near_data, lesson, vectors, mine, gradient, at, rate, leads)
+            decision, first = words_by_halves(route.seed, MOVE, walk, np.uint64(now), np.uint64(0))
+            here = TokenAt(np.uint64(row), np.uint64(node), back)
+            end, back, hops, asked = remember(near_network, route, walkers, here, now, decision, first, leads)
+            node = np.uint32(end)
+            sent += np.int64(hops)
+            probed += np.int64(asked) * route.probing
+            carried += np.int64(hops) * walkers.known[row] * route.carrying
+            if path >= 0 and leads:
+                walkers.paths[path, now + 1] = node
+        save_walk(vectors, row, x, kept)
+        together()  # all threads that share the walk have read where it started
+        if leads:
+            walkers.messages[row] += sent
+            walkers.probes[row] += probed
+            put_back(near_network, walkers, row, node, back, carried)
+    unstage(walkers, counts)
+
+
+def remember(network: Any, route: Any, walkers: Any, at: Any, now: Any, decision: Any, first: Any, leads: Any) -> Any:
+    """One step of a token that remembers; if threads share it, one of them counts its visit."""
+    if COUNTS:
+        together()  # no thread still reads the counters for the step before
+        if leads:
+            count_visit_of(network, route, walkers, at.row, at.node, now - route.start)
+        together()
+    return remembered_move(network, route, walkers, network.shares, at, decision, first)
+
+
+def came_by(network: Any, walkers: Any, row: int, node: Any) -> Any:
+    """The outcome at a node that leads back to where a token came from, if it remembers that."""
+    back = NOWHERE
+    if not COUNTS:
+        back = outcome_back(network, node, walkers.previous[row])
+    return back
+
+
+def put_back(network: Any, walkers: Any, row: int, node: Any, back: Any, carried: Any) -> None:
+    """Write back where a token is and what it remembers of its way."""
+    walkers.nodes[row] = node
+    if COUNTS:
+        walkers.freight[row] += carried
+    elif back != NOWHERE:
+        walkers.previous[row] = np.int32(network.row_indices[back])
 
 
 def load_walk(vectors: Any, row: int, x: Any, kept: Any) -> None:
@@ -335,6 +425,7 @@ def measure_all(data: Any, lesson: Any, walkers: Any, vectors: Any, differences:
     if cuda.grid(1) % SHARE == 0:
         counts[0, mark, row] = walkers.messages[row]
         counts[1, mark, row] = walkers.probes[row]
+        counts[2, mark, row] = walkers.freight[row]
         lesson.fit[mark, row] = fit
         lesson.penalty[mark, row] = penalty
         lesson.distance[mark, row] = distance
@@ -382,12 +473,14 @@ def total_of_tokens(walkers: Any, tokens: int, squares: Any, counts: Any, spread
     walk = cuda.grid(1)
     if walk >= counts.shape[1]:
         return
-    sent, probed, square = np.int64(0), np.int64(0), 0.0
+    sent, probed, carried, square = np.int64(0), np.int64(0), np.int64(0), 0.0
     for token in range(tokens):
         sent += walkers.messages[walk * tokens + token]
         probed += walkers.probes[walk * tokens + token]
+        carried += walkers.freight[walk * tokens + token]
     for j in range(squares.shape[1]):
         square += squares[walk, j]
     counts[0, walk] = sent
     counts[1, walk] = probed
+    counts[2, walk] = carried
     spread[mark, walk] = square / tokens

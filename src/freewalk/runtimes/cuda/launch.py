@@ -42,15 +42,22 @@ def prepare(job: Job, objective: Predictor | None, phase: Phase, shared: int) ->
     """Prepare a phase for a GPU with this much shared memory per block."""
     kernel, rule = phase.kernel, phase.rule
     network = inputs.flattened(kernel)
+    remembering = inputs.functions_of_memory(inputs.kind_of_memory(kernel))
+    entries = kernels.advance, kernels.measure_all
+    if kernel.memory is not None:
+        entries = kernels.advance_remembering, kernels.measure_all
+        remembering |= {"keep": kernels.keep_nothing, "total_again": kernels.total_computed_again}
     if objective is None or rule is None:
         still: dict[str, Any] = {"learn_visit": kernels.learn_nothing, "measure": kernels.measure_nothing}
+        still |= remembering
         _, registers, threads = _SIZES[0]
-        advance, measure = (_kernel(entry, still, registers) for entry in (kernels.advance, kernels.measure_all))
+        advance, measure = (_kernel(entry, still, registers) for entry in entries)
         return PreparedPhase(advance, measure, network, None, 1, threads, 0)
     data = inputs.samples(job, objective, kernel, rule)
     share = kernels.WARP if objective.dim * data.features.itemsize > _LARGEST else 1
     functions = {
         **inputs.functions_of(objective, rule),
+        **remembering,
         "SHARE": share,
         "DIM": -(-objective.dim // share),
         "COORDINATES": objective.dim,
@@ -84,7 +91,7 @@ def prepare(job: Job, objective: Predictor | None, phase: Phase, shared: int) ->
     if not needed:  # memory-bound code gains nothing from more threads, and loses by register spills
         registers, threads = max(registers, 128), 256
     data = data._replace(features=data.features.reshape(-1), curvature=data.curvature.reshape(-1))
-    advance, measure = (_kernel(entry, functions, registers) for entry in (kernels.advance, kernels.measure_all))
+    advance, measure = (_kernel(entry, functions, registers) for entry in entries)
     return PreparedPhase(advance, measure, network, data, share, threads, needed)
 
 
@@ -132,7 +139,7 @@ class TokenKernels:
         shape = max(self.reported, 0) + 1, self.walks, vectors.models.shape[1]
         self.means = cuda.device_array(shape, dtype=vectors.models.dtype)
         self.squares = cuda.device_array(shape[1:])
-        self.counts = cuda.device_array((2, self.walks), dtype=np.int64)
+        self.counts = cuda.device_array((3, self.walks), dtype=np.int64)
         self.spread = cuda.device_array((max(passage.marks.size, 1), self.walks))
 
     def exchanges(self, now: int, stop: int) -> range:
@@ -157,6 +164,7 @@ class TokenKernels:
         self._launch(kernels.gather_tokens, rows.shape[1], rows, self.tokens, mean, self.squares)
         self._launch(kernels.total_of_tokens, 1, walkers, self.tokens, self.squares, self.counts, self.spread, number)
         summed = walkers._replace(nodes=self.counts[0], messages=self.counts[0], probes=self.counts[1])
+        summed = summed._replace(freight=self.counts[2])
         return summed, vectors._replace(models=mean, carried=self.means)
 
     def _launch(self, entry: Callable[..., None], columns: int, *given: Any) -> None:

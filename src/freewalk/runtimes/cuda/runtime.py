@@ -17,7 +17,7 @@ from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Predictor
 from freewalk.rules import SGD
 from freewalk.runtimes.cpu.runtime import measured_in_python, not_compiled, predictor
-from freewalk.runtimes.engine import WALKS, Engine, Runtime, joined
+from freewalk.runtimes.engine import WALKS, Engine, Runtime, counted, joined
 from freewalk.runtimes.mixer import Mixer
 from freewalk.runtimes.step import arrays, inputs
 
@@ -181,8 +181,8 @@ class CUDAEngine(Engine):
         if not passage.marks.size:
             self.cuda.synchronize()  # the caller measures how long this chunk took
             return {}
-        messages, probes = counts.copy_to_host()
-        measures: Measures = {"messages": messages.T, "probes": probes.T}
+        found_counts = zip(("messages", "probes", "freight"), counts.copy_to_host(), strict=True)
+        measures: Measures = {name: count.T for name, count in found_counts if name in counted(passage)}
         if self.objective is not None and learns:
             fit, penalty, distance = (array.copy_to_host().T for array in found.values())
             with np.errstate(all="ignore"):  # a walk may have diverged
@@ -203,7 +203,7 @@ class CUDAEngine(Engine):
         asked = _ask_for_shared_memory in getattr(advance, "pre_launch_callbacks", ())  # numba keeps configurations
         if not self.simulated and not asked and launch.shared > _SHARED_UNASKED:
             advance.pre_launch_callbacks.append(_ask_for_shared_memory)
-        counts = self.cuda.device_array((2, passage.marks.size, rows // self.job.tokens), dtype=np.int64)
+        counts = self.cuda.device_array((3, passage.marks.size, rows // self.job.tokens), dtype=np.int64)
         together = TokenKernels(self.cuda, passage, here, self.job.tokens)
         stops = [passage.start, *(int(mark) for mark in passage.marks), passage.until]
         for number, (now, stop) in enumerate(pairwise(stops)):
@@ -225,7 +225,7 @@ class CUDAEngine(Engine):
 
     def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
         """The walks in parts that fit into the memory of the GPU."""
-        arrays = [state.models, state.carried, state.stored, state.seen, state.paths]
+        arrays = [state.models, state.carried, state.stored, state.seen, state.paths, state.counters]
         arrays += [] if state.visits_are_summed else [state.visits]
         row = sum(array.nbytes for array in arrays) // state.rows + 8 * (2 * state.dim + 4)
         walk = row * state.tokens + 8 * 6 * max(marks, 1)
@@ -239,12 +239,13 @@ class CUDAEngine(Engine):
     def _on_card(self, state: State) -> _Walks:
         """The walks of a state on the GPU."""
         # An empty array cannot be sent, so a minimal one replaces it.
-        some = {name: getattr(state, name) for name in ("carried", "seen", "paths")}
+        some = {name: getattr(state, name) for name in ("carried", "seen", "paths", "counters")}
         some["models"] = state.models if state.models.size else np.zeros((state.rows, 1))  # read even if nothing learns
         some["stored"] = state.stored.reshape(-1, max(state.dim, 1))
         ones = {name: array if array.size else np.zeros((1,) * array.ndim, array.dtype) for name, array in some.items()}
         visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits
-        walkers = (state.nodes, state.messages, state.probes, visits, state.path_of, ones["paths"])
+        remembered = state.previous, ones["counters"], state.known, state.freight
+        walkers = (state.nodes, state.messages, state.probes, visits, state.path_of, ones["paths"], *remembered)
         vectors = (ones["models"], ones["carried"], ones["stored"], ones["seen"].reshape(-1))
         return _Walks(
             self._upload(arrays.Walkers(*walkers)),
@@ -254,12 +255,13 @@ class CUDAEngine(Engine):
 
     def _bring_back(self, state: State, here: _Walks) -> None:
         walkers, vectors = here.walkers, here.vectors
-        for name in ("nodes", "messages", "probes"):
+        for name in ("nodes", "messages", "probes", "previous", "known", "freight"):
             getattr(state, name)[:] = getattr(walkers, name).copy_to_host()
         visits = walkers.visits.copy_to_host()
         state.visits[:] = state.visits + visits if state.visits_are_summed else visits
-        if state.paths.size:
-            state.paths[:] = walkers.paths.copy_to_host()
+        for name in ("paths", "counters"):
+            if getattr(state, name).size:
+                getattr(state, name)[:] = getattr(walkers, name).copy_to_host()
         for name in ("models", "carried", "stored", "seen"):
             array = getattr(state, name)
             if array.size:

@@ -29,6 +29,13 @@ class FlatKernel(NamedTuple):
     row_indices: Any
     row_ends: Any  # one row, searched like `law_ends`
     law_ends: Any
+    # With a memory, the only matrix has the outcomes of the steps without it, the stay last, and:
+    outcomes: Any  # by node: its first outcome (upper half) and their number
+    row_starts: Any  # by outcome: the start of its interval
+    shares: Any  # its probability
+    others: Any  # that of all others
+    back: Any  # the outcome at the other end that leads back
+    rarity: Any  # by node: 1 / target
 
 
 class Route(NamedTuple):
@@ -45,6 +52,12 @@ class Route(NamedTuple):
     marks: Any
     messages: Any  # by walk and mark
     probes: Any
+    freight: Any
+    recalls: Any  # words 0 below this remember where a token came from
+    gains: Any  # by step: what a visit adds to a counter
+    twice_alpha: Any
+    probing: Any  # the probes that ask a node for its counter, or 0
+    carrying: Any  # the bytes of a counter that travels, or 0
 
 
 class Walkers(NamedTuple):
@@ -56,6 +69,18 @@ class Walkers(NamedTuple):
     visits: Any  # by row and node, or one row by node
     path_of: Any  # the row in `paths`, or -1
     paths: Any
+    previous: Any  # the node that a token came from, or -1
+    counters: Any  # by row and node: relative visits, negative before the first
+    known: Any  # the nodes visited
+    freight: Any  # bytes of counters sent
+
+
+class TokenAt(NamedTuple):
+    """Where a token is, and the outcome there that leads back to where it came from."""
+
+    row: Any
+    node: Any
+    back: Any
 
 
 class DrawKey(NamedTuple):
@@ -184,6 +209,11 @@ class Words(NamedTuple):
     here: Any  # by lane: the node
     picked: Any  # the edge of the step under way
     counts: Any  # by node, in 16 bits: visits to add to the one row of visits, which gets 2^16 when a count wraps
+    backs: Any  # by lane: the outcome that leads back, if it is remembered
+    scratch: Any  # the sums of the weights of the outcomes of one node
+    visits: Any  # by outcome and lane, if all rows are short: relative visits
+    powers: Any  # of them
+    sums: Any  # of the weights
 
 
 class Walking(NamedTuple):

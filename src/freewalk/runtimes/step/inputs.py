@@ -11,13 +11,14 @@ from freewalk.blocks import blocks, read_only
 from freewalk.checks import Checks
 from freewalk.compiled.compiler import Written
 from freewalk.designs.kernel import Kernel
+from freewalk.designs.memory import ENTRY, LastNode, VisitCounts
 from freewalk.errors import FreewalkError
 from freewalk.graphs.structure import check_bounds
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.objectives import Predictor
 from freewalk.rules import Rule
-from freewalk.runtimes.step import arrays, update
+from freewalk.runtimes.step import arrays, memory, update
 from freewalk.runtimes.step.arrays import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 from freewalk.storage.mapped import Mapped
 
@@ -69,6 +70,25 @@ def _apply_of(rule: Rule) -> Written:
 # The kernel of a walk.
 
 
+def kind_of_memory(kernel: Kernel) -> str:
+    """The step that its tokens make, by name; none if they remember nothing."""
+    if kernel.memory is None:
+        return ""
+    if not isinstance(kernel.memory, VisitCounts):
+        return "no_step_back"
+    roots = " by roots" if kernel.memory.twice_alpha % 2 else ""
+    return ("history_driven" if kernel.memory.driven else "self_repellent") + roots
+
+
+def functions_of_memory(kind: str) -> dict[str, Any]:
+    """The functions and numbers of a kind of memory that replace those of `memory.py`."""
+    if not kind:
+        return {}
+    name, _, roots = kind.partition(" by ")
+    constants = {"REMEMBERS": True, "COUNTS": name != "no_step_back", "ROOTS": bool(roots)}
+    return {**constants, "remembered_move": getattr(memory, name)}
+
+
 def flattened(kernel: Kernel) -> arrays.FlatKernel:
     """A kernel as flat arrays."""
     graph, n = kernel.graph, kernel.graph.n
@@ -103,7 +123,7 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
         edges = graph.indptr[part.start : part.stop + 1].astype(np.uint64)
         spans[part] = (edges[:-1] << rng.HALF) | np.diff(edges)
     stacked = np.reshape(ratios[0] if len(ratios) == 1 else ratios, (len(ratios), n))  # a single one is not copied
-    return arrays.FlatKernel(
+    flat = arrays.FlatKernel(
         spans=spans,
         edges=_edges(kernel),
         moves=moves,
@@ -112,6 +132,29 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
         row_indices=np.concatenate([np.empty(0, dtype=np.uint32), *indices]),
         row_ends=np.concatenate([np.empty(0, dtype=np.uint64), *map(_row_ends, matrices)])[None],
         law_ends=np.array(laws, dtype=np.uint64).reshape(len(laws), n),
+        **dict.fromkeys(("shares", "others", "rarity"), _fixed(np.empty(0))),
+        **dict.fromkeys(("outcomes", "row_starts", "back"), _fixed(np.empty(0, dtype=np.uint64))),
+    )
+    return flat if kernel.memory is None else _with_rows(flat, kernel)
+
+
+def _with_rows(flat: arrays.FlatKernel, kernel: Kernel) -> arrays.FlatKernel:
+    """With the rows that a memory changes. Unless a design proposes uniform hops, its proposals are from them, too."""
+    rows, move, moves = kernel.rows, kernel.moves[0], flat.moves.copy()
+    starts = np.append(np.uint64(0), rows.ends[:-1])
+    starts[rows.indptr[:-1]] = 0
+    moves[0, ROWS] = -1 if len(kernel.moves) == 1 and move.rows is None and move.hops == 1 else 0
+    return flat._replace(
+        moves=moves,
+        row_indptr=rows.indptr[None],
+        row_indices=rows.nodes.astype(np.uint32),
+        row_ends=np.append(rows.ends, np.full(memory.LONGEST, rng.LAST))[None],
+        shares=_fixed(np.append(rows.shares, np.zeros(memory.LONGEST))),
+        others=_fixed(rows.others),
+        rarity=_fixed(1.0 / np.asarray(kernel.target)),
+        outcomes=_fixed((rows.indptr[:-1].astype(np.uint64) << rng.HALF) | np.diff(rows.indptr).astype(np.uint64)),
+        row_starts=_fixed(starts),
+        back=_fixed(rows.back.astype(np.uint64)),
     )
 
 
@@ -170,9 +213,16 @@ def route(job: Job, state: State, passage: Passage, network: arrays.FlatKernel) 
     far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
     near, free, far = (np.ascontiguousarray(words) for words in (starts[:, nearby], starts[:, min(nearby, 1)], far))
     none = np.empty((0, 0), dtype=np.int64)
-    return arrays.Route(
-        np.uint64(job.seed), state.first, state.tokens, start, ends, near, free, far, passage.marks, none, none
-    )
+    counts = (none, none, none)
+    recalls, gains, twice_alpha, kept = np.uint64(0), np.empty(0), 0, ""
+    if isinstance(kernel.memory, LastNode):
+        recalls = kernel.memory.recalls
+    elif isinstance(kernel.memory, VisitCounts):
+        twice_alpha, kept, since = kernel.memory.twice_alpha, kernel.memory.kept, state.counted_from
+        gains = kernel.memory.gains(kernel.graph.n, start - since, passage.until - since)
+    tokens = np.uint64(job.seed), state.first, state.tokens
+    remembering = recalls, gains, twice_alpha, 2 * (kept == "nodes"), ENTRY * (kept == "token")
+    return arrays.Route(*tokens, start, ends, near, free, far, passage.marks, *counts, *remembering)
 
 
 # The samples of an objective, and how to learn from them.
