@@ -6,8 +6,10 @@
 - `theory/`: the paper's statements as numbers;
 - `diagnosis/`: all of this for one graph, as a verdict in plain words (`diagnose`).
 
-All but `exact_curve` require a kernel that does not change with time, and say so. Errors name the function that was
-called: internal functions take its name as `who`. What is not accurate enough is refused, not returned.
+All but `exact_curve` require a kernel that does not change with time, and say so. A walk that remembers the last node
+is known exactly, as a chain on pairs of nodes (`chain/states.py`); other memories are refused by name. Errors name the
+function that was called: internal functions take its name as `who`. What is not accurate enough is refused, not
+returned.
 """
 
 from freewalk.analysis import theory

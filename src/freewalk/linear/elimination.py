@@ -66,32 +66,38 @@ def _absorbed_plain(rates: Floats, absorption: Floats, right: Floats) -> Floats:
     return right
 
 
-def hitting(rates: Floats, costs: Floats) -> Floats:
-    """H[i, j], the mean cost until a walk from i first reaches j, where each visit to v costs costs[v]."""
-    n = len(rates)
-    if n == 1:
-        return np.zeros((1, 1))
+def hitting(rates: Floats, costs: Floats, ends: Ints | None = None) -> Floats:
+    """H[i, j], the mean cost until a walk from i first reaches j, where each visit to v costs costs[v].
+
+    With `ends`, j is a part: the nodes are ordered by part, and these are the ends of the parts.
+    """
+    ends = np.arange(1, len(rates) + 1) if ends is None else ends
+    n, parts = len(rates), len(ends)
+    if parts == 1:
+        return np.zeros((n, 1))
     # Divide and conquer: the walk observed only at one half of the nodes is also a chain, with the cost of what happens
     # elsewhere added, and has the same H. The values for the other half then follow.
-    result = np.empty((n, n))
-    first, second = slice(0, n // 2), slice(n // 2, n)
-    for here, there in ((first, second), (second, first)):
+    result = np.empty((n, parts))
+    middle = int(ends[parts // 2 - 1])
+    first = slice(0, middle), slice(0, parts // 2), ends[: parts // 2]
+    second = slice(middle, n), slice(parts // 2, parts), ends[parts // 2 :] - middle
+    for (here, mine, inner), (there, _, _) in ((first, second), (second, first)):
         across, back = rates[here, there], rates[there, here]
         solved = absorbed(rates[there, there], back.sum(axis=1), np.column_stack([back, costs[there]]))
         back, spent = solved[:, :-1], solved[:, -1:]
-        result[here, here] = hitting(rates[here, here] + across @ back, costs[here] + (across @ spent)[:, 0])
-        result[there, here] = spent + back @ result[here, here]
+        result[here, mine] = hitting(rates[here, here] + across @ back, costs[here] + (across @ spent)[:, 0], inner)
+        result[there, mine] = spent + back @ result[here, mine]
     return result
 
 
-def times_between(leaving: Matrix) -> Floats:
-    """The mean number of steps from every node to every other; infinite beyond the range of floats."""
+def times_between(leaving: Matrix, ends: Ints | None = None) -> Floats:
+    """The mean number of steps from every node to every other, or part; infinite beyond the range of floats."""
     # From the nodes that a walk changes to, with the durations of its stays as costs: long stays must not make rates so
     # small that they lose digits.
     rates = leaving.toarray()
     left = rates.sum(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
-        return hitting(rates / left[:, None], 1.0 / left)
+        return hitting(rates / left[:, None], 1.0 / left, ends)
 
 
 def dense_law(rates: Floats) -> Floats:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from freewalk.analysis.chain.states import States, classes_of, matrix_between, states_of
 from freewalk.analysis.chain.unrolled import Hops, is_crowded, samples_its_target, takes_all_edges, unrolled
 from freewalk.blocks import blocks
 from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel
+from freewalk.designs.memory import LastNode
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
@@ -32,22 +35,26 @@ def matrix_of(who: str, kernel: Kernel) -> Matrix:
     return kernel.matrix()
 
 
-def check_constant(who: str, kernel: Kernel) -> None:
+def check_constant(who: str, kernel: Kernel, last_node: bool = False) -> None:
     """Raise unless the argument is a kernel that does not change with time."""
-    check_kernel(who, kernel)
+    check_kernel(who, kernel, last_node)
     if kernel.fade is not None:
         raise AnalysisError(f"{who}: {kernel.label} changes with the step, expected a constant kernel: kernel.at(step)")
 
 
-def check_kernel(who: str, kernel: Kernel) -> None:
-    """Raise unless the argument is a kernel."""
+def check_kernel(who: str, kernel: Kernel, last_node: bool = False) -> None:
+    """Raise unless the argument is a kernel whose memory the caller knows: none, or also that of the last node."""
     check.instance(who, "kernel", kernel, Kernel, "a kernel, as design.kernel(graph, importance) makes it")
+    if kernel.memory is not None and not (last_node and isinstance(kernel.memory, LastNode)):
+        what = "no memory, or that of NonBacktracking" if last_node else "no memory"
+        remedy = "simulate it with fw.learn or fw.walk, or take kernel.without_memory(), which is another walk"
+        raise AnalysisError(f"{who}: {kernel.label} remembers {kernel.memory}, expected {what}: {remedy}")
 
 
-def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
+def check_fit(who: str, problem: Objective, kernel: Kernel, last_node: bool = False) -> None:
     """Raise unless a problem and a kernel have the same nodes."""
     check.instance(who, "problem", problem, Objective, "an objective such as fw.objectives.LeastSquares(...)")
-    check_kernel(who, kernel)
+    check_kernel(who, kernel, last_node)
     if problem.n != kernel.graph.n:
         why = "a problem has as many as the largest number in `nodes` says: does the last one hold data?"
         got = f"the problem has {problem.n} nodes and the graph {kernel.graph.n}"
@@ -55,26 +62,37 @@ def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
 
 
 class Chain(NamedTuple):
-    """An irreducible chain: P, its off-diagonal entries, its stationary distribution ν, and whether P is reversible."""
+    """A chain: P, its off-diagonal entries, its stationary distribution ν, and whether P is reversible."""
 
     matrix: Matrix
     leaving: Matrix
     law: Floats
     reversible: bool
+    classes: list[Ints]  # its closed classes: one, except of pairs of nodes
 
 
 def chain_of(who: str, kernel: Kernel) -> Chain:
-    """The chain of a kernel, or an error if that is reducible or changes with time."""
-    matrix = matrix_of(who, kernel)
-    law = stationary_law(matrix, f"{who}: {kernel.label}", np.asarray(kernel.target))
+    """The chain of a kernel on its states, or an error if that is reducible or changes with time."""
+    states, matrix = states_and_matrix(who, kernel)
     leaving = leaving_rates(matrix)
-    return Chain(matrix, leaving, law, is_reversible(leaving, law, _BALANCED))
+    classes = classes_of(who, kernel, states, leaving)
+    if states.turns is not None:
+        return Chain(matrix, leaving, states.lifted(stationary(kernel, who=who)), False, classes)
+    law = stationary_law(matrix, f"{who}: {kernel.label}", np.asarray(kernel.target))
+    return Chain(matrix, leaving, law, is_reversible(leaving, law, _BALANCED), classes)
 
 
-def check_dense(who: str, n: int, instead: str) -> None:
+def states_and_matrix(who: str, kernel: Kernel) -> tuple[States, Matrix]:
+    """The states of a kernel that does not change with time, and its transition matrix between them."""
+    check_constant(who, kernel, last_node=True)
+    states = states_of(kernel)
+    return states, matrix_between(who, kernel, states)
+
+
+def check_dense(who: str, n: int, instead: str, what: str = "nodes") -> None:
     """Raise if a dense matrix is needed but there are too many nodes."""
     if n > DENSE:
-        raise AnalysisError(f"{who}: got {n} nodes, expected at most {DENSE}: it needs dense matrices. {instead}")
+        raise AnalysisError(f"{who}: got {n} {what}, expected at most {DENSE}: it needs dense matrices. {instead}")
 
 
 def check_nodes(who: str, nodes: Any, graph: Graph) -> Ints:
@@ -104,7 +122,7 @@ def stationary(kernel: Kernel, *, who: str = "stationary") -> Floats:
     Parameters
     ----------
     kernel
-        The walk.
+        The walk. If it remembers the last node, its nodes have the distribution of the walk without memory.
     who
         The caller's name, for error messages.
 
@@ -125,7 +143,8 @@ def stationary(kernel: Kernel, *, who: str = "stationary") -> Floats:
     >>> fw.analysis.stationary(kernel).round(4)
     array([0.7065, 0.0677, 0.0791, 0.0791, 0.0677])
     """
-    check_constant(who, kernel)
+    check_constant(who, kernel, last_node=True)
+    kernel = kernel.without_memory()
     target, name, n = np.asarray(kernel.target), f"{who}: {kernel.label}", kernel.graph.n
     if samples_its_target(kernel):
         return np.asarray(target / target.sum())
@@ -177,7 +196,7 @@ def period(kernel: Kernel) -> int:
     Parameters
     ----------
     kernel
-        The walk.
+        The walk. If it remembers the last node, it has returned when it is where it was and came from where it came.
 
     Raises
     ------
@@ -194,14 +213,15 @@ def period(kernel: Kernel) -> int:
     >>> fw.analysis.period(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)))
     1
     """
-    matrix = matrix_of("period", kernel)
+    states, matrix = states_and_matrix("period", kernel)
     leaving = leaving_rates(matrix)
-    check_irreducible(leaving, f"period: {kernel.label}")
-    return period_of(matrix, leaving)
+    return period_of(matrix, leaving, classes_of("period", kernel, states, leaving))
 
 
-def period_of(matrix: Matrix, leaving: Matrix) -> int:
-    """The period of an irreducible matrix, given also its off-diagonal part."""
+def period_of(matrix: Matrix, leaving: Matrix, classes: list[Ints]) -> int:
+    """The greatest common divisor of the periods of the closed classes of a matrix, given also its other entries."""
+    if len(classes) > 1:
+        return math.gcd(*(period_of(matrix[one][:, one], leaving[one][:, one], [one]) for one in classes))
     # A Metropolis matrix has 1 − Σ accepted on its diagonal: 1e-16 there may be pure rounding.
     if (matrix.diagonal() > np.finfo(float).eps * np.diff(matrix.indptr)).any():
         return 1

@@ -76,6 +76,8 @@ class MixingTime(float):
 def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     """Compute the mixing time: the steps until the walk is near its stationary distribution from every start.
 
+    A walk that remembers the last node starts at a node, from a node: it has mixed when both are forgotten.
+
     The mixing time is the smallest t with d(t) = max_v ½ Σ_u |P^t(v, u) − ν(u)| ≤ tolerance. The result is exact for up
     to 3000 nodes. Beyond, it is an upper bound from d(t) ≤ ½ ν_min^(−½) σ^t, where σ is the second largest eigenvalue
     modulus of a walk in detailed balance, or the second singular value of D^½ P D^−½ otherwise (Fill 1991); and a lower
@@ -91,7 +93,8 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     Returns
     -------
     MixingTime
-        A float that knows whether it is exact; infinite for a periodic walk, with its period, and if no bound is found.
+        A float that knows whether it is exact; infinite for a periodic walk, with its period, if no bound is found, and
+        for a walk without backtracking that keeps its direction for ever.
 
     Raises
     ------
@@ -118,12 +121,13 @@ def mixing_time_of(who: str, kernel: Kernel, tolerance: float = 0.25) -> MixingT
     """The mixing time, computed for the caller `who`, whom errors name."""
     tolerance = check.real(who, "tolerance", tolerance, LEAST_TOLERANCE, 1.0, remedy=_ROUNDING)
     chain = chain_of(who, kernel)
-    period = period_of(chain.matrix, chain.leaving)
+    period = period_of(chain.matrix, chain.leaving, chain.classes)
     if 1.0 - chain.law.min() <= tolerance + _tie(tolerance):
         return MixingTime(0, period=period)
     # A periodic walk is spread over one of its `period` classes at a time, each with an equal share of the
-    # distribution.
-    if tolerance < 1.0 - 1.0 / period - _tie(tolerance):
+    # distribution; so is one of several closed classes, all with one period, but these may have different shares.
+    share = min(float(chain.law[one].sum()) for one in chain.classes) if len(chain.classes) > 1 else 1.0
+    if tolerance < 1.0 - share / period - _tie(tolerance):
         return MixingTime(math.inf, period=period)
     if chain.law.size > EXACT:
         return _bound(who, chain, tolerance, period)

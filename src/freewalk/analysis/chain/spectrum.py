@@ -32,7 +32,7 @@ def second_eigenvalue(kernel: Kernel, modulus: bool = False) -> float | complex:
     Parameters
     ----------
     kernel
-        The walk.
+        The walk. If it remembers the last node, P is that between pairs of nodes.
     modulus
         Return the second largest modulus (SLEM) instead; it is 1 for a periodic walk.
 
@@ -87,7 +87,7 @@ def spectral_gap(kernel: Kernel, absolute: bool = False) -> float:
 
 def second_of(who: str, chain: Chain, modulus: bool) -> float | complex:
     """The second eigenvalue, or modulus, of a chain."""
-    if modulus and period_of(chain.matrix, chain.leaving) > 1:
+    if len(chain.classes) > 1 or (modulus and period_of(chain.matrix, chain.leaving, chain.classes) > 1):
         return 1.0
     return (_symmetric if chain.reversible else _general)(who, chain, modulus)
 

@@ -7,14 +7,23 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check, check_dense, check_kernel, check_nodes, matrix_of, stationary
+from freewalk.analysis.chain.chain import (
+    check,
+    check_constant,
+    check_dense,
+    check_kernel,
+    check_nodes,
+    states_and_matrix,
+    stationary,
+)
+from freewalk.analysis.chain.states import classes_of
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.linear.arrays import Floats, Ints, Matrix
 from freewalk.linear.elimination import PLAIN, eliminated, times_between
-from freewalk.linear.stationary import check_irreducible, flows_of, leaving_rates, row_sums, totals_of
+from freewalk.linear.stationary import flows_of, leaving_rates, row_sums, totals_of
 
 _PRECISION, _ROUGHLY = 1e-10, 1e-8
 _INSTEAD = "On larger graphs ask for what is sparse: sojourn_times, escape_time, stationary"
@@ -62,7 +71,8 @@ def hitting_times(kernel: Kernel) -> Floats:
     Parameters
     ----------
     kernel
-        The walk, on at most 5000 nodes.
+        The walk, on at most 5000 nodes. If it remembers the last node, it starts from a node without a past, and may
+        have at most 5000 pairs of nodes: 2 · edges, and one for each node where it stays.
 
     Returns
     -------
@@ -77,7 +87,13 @@ def hitting_times(kernel: Kernel) -> Floats:
     >>> fw.analysis.hitting_times(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)))[0].round(9)
     array([0., 4., 6., 6., 4.])
     """
-    return _hitting_times("hitting_times", kernel)[0]
+    check_constant("hitting_times", kernel, last_node=True)
+    if kernel.memory is None:
+        return _hitting_times("hitting_times", kernel)[0]
+    states, matrix = states_and_matrix("hitting_times", kernel)
+    check_dense("hitting_times", states.nodes.size, _INSTEAD, "pairs of nodes")
+    times = times_between(leaving_rates(matrix), np.cumsum(np.bincount(states.nodes)))
+    return states.gathered(states.shares[:, None] * times)
 
 
 def kemeny_constant(kernel: Kernel) -> float:
@@ -104,7 +120,8 @@ def sojourn_times(kernel: Kernel) -> Floats:
     Parameters
     ----------
     kernel
-        The walk, on any number of nodes.
+        The walk, on any number of nodes. In the long run, the memory of the last node does not change the mean: neither
+        the share of a node nor the flow into it.
 
     Returns
     -------
@@ -124,7 +141,8 @@ def sojourn_times(kernel: Kernel) -> Floats:
     """
     # From the rates of leaving, not from the diagonal: the difference 1 − P(v, v) would lose digits where walks stay
     # long.
-    left = totals_of(leaving_rates(matrix_of("sojourn_times", kernel)))
+    check_constant("sojourn_times", kernel, last_node=True)
+    left = totals_of(leaving_rates(kernel.without_memory().matrix()))
     times = np.divide(1.0, left, out=np.full(left.size, np.inf), where=left > 0)
     return np.asarray(np.maximum(times, 1.0))
 
@@ -155,17 +173,21 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
     >>> round(fw.analysis.escape_time(kernel, [0, 1]), 6)
     200.0
     """
-    leaving = leaving_rates(matrix_of("escape_time", kernel))
+    states, matrix = states_and_matrix("escape_time", kernel)
+    leaving = leaving_rates(matrix)
     chosen = check_nodes("escape_time", nodes, kernel.graph)
-    check_irreducible(leaving, f"escape_time: {kernel.label}")
+    classes_of("escape_time", kernel, states, leaving)
+    inside = states.at(chosen)
     if start is None or (isinstance(start, str) and start == "entry"):
-        law = stationary(kernel, who="escape_time")
-        shares = law[chosen]
+        law = states.lifted(stationary(kernel, who="escape_time"))
+        shares = law[inside]
         if start is None:
-            return float(shares @ _escapes(leaving, chosen) / shares.sum())
-        flows = flows_of(leaving, law)[chosen]
-        return float(shares.sum() / flows.data[~np.isin(flows.indices, chosen)].sum())
-    return float(_start_within(start, chosen, kernel.graph) @ _escapes(leaving, chosen))
+            return float(shares @ _escapes(leaving, inside) / shares.sum())
+        flows = flows_of(leaving, law)[inside]
+        return float(shares.sum() / flows.data[~np.isin(flows.indices, inside)].sum())
+    begin = np.zeros(kernel.graph.n)
+    begin[chosen] = _start_within(start, chosen, kernel.graph)
+    return float(states.lifted(begin)[inside] @ _escapes(leaving, inside))
 
 
 def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:

@@ -21,7 +21,8 @@ def messages_per_visit(kernel: Kernel, *, who: str = "messages_per_visit") -> tu
     Parameters
     ----------
     kernel
-        A kernel that does not change with the step; for others use `kernel.at(step)`.
+        A kernel that does not change with the step; for others use `kernel.at(step)`. Of a walk that remembers the last
+        node this is the mean over all nodes from which it came, in the long run: what it sends without memory.
     who
         The caller's name, for error messages.
 
@@ -45,8 +46,8 @@ def messages_per_visit(kernel: Kernel, *, who: str = "messages_per_visit") -> tu
     >>> probes
     array([0., 0., 0., 0., 0.])
     """
-    check_constant(who, kernel)
-    return traffic_of(kernel, kernel.moves)
+    check_constant(who, kernel, last_node=True)
+    return traffic_of(kernel.without_memory(), kernel.moves)
 
 
 def traffic_of(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:

@@ -38,7 +38,7 @@ from freewalk.analysis.theory import importance_pays
 from freewalk.analysis.traps.returns import Returns
 from freewalk.analysis.traps.sets import FACTOR, held_sets, name_nodes, traps_among
 from freewalk.checks import cores, show
-from freewalk.designs import MHLJ, Design, Metropolis
+from freewalk.designs import MHLJ, Design, Metropolis, NonBacktracking
 from freewalk.designs.design import check_importance
 from freewalk.designs.kernel import Kernel, check_graph
 from freewalk.errors import AnalysisError, KernelError
@@ -49,13 +49,14 @@ from freewalk.linear.deadline import OutOfTime
 from freewalk.objectives import LeastSquares, Objective
 from freewalk.rules import SGD
 
-#: The designs to compare: the two in question, the paper's walk, and two that sample less unevenly.
+#: The designs to compare: the two in question, the paper's walk, and three that sample less unevenly.
 DESIGNS: Mapping[str, Design] = {
     UNIFORM: Metropolis(power=0.0),
     IMPORTANCE: Metropolis(power=1.0),
     "MHLJ, jump 0.1": MHLJ(0.1, 0.5, 3),
     "MHLJ, jump 0.5": MHLJ(0.5, 0.5, 3),
     "MH tempered": Metropolis(power=0.5),
+    "NonBacktracking, tempered": NonBacktracking(Metropolis(power=0.5)),
     "MHLJ corrected, tempered": MHLJ(0.5, 0.5, 3, power=0.5, corrected=True),
 }
 

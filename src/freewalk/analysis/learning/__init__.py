@@ -4,7 +4,8 @@ With e = x − x*, the moments (p, m, S) by node follow a linear recursion, so n
 
 - `model.py`: `Quadratic`, a problem around its optimum, and the checks of what has such a recursion.
 - `moments.py`: the recursion as scalar code, compiled like the runtimes. `learn` maps the moments of a node by its
-  update, `learn_together` those of 32 nodes side by side, `spread_rows` moves them along the edges, hop by hop.
+  update, `learn_together` those of 32 nodes side by side, `spread_rows` moves them along the edges, hop by hop,
+  and `turn` those of pairs of nodes, if a walk remembers the last one.
 - `recursion.py`: `Update`, the compiled steps, for everything below; `Recursion`, one step as a linear map.
 - `curve.py`: `exact_curve` runs the phases, block by block. `groups.py` decides how several tokens depend on each
   other, or refuses, and has the moments of those that mix.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check
+from freewalk.analysis.chain.chain import check, check_kernel
+from freewalk.analysis.chain.states import states_of
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.groups import Group, group_of, length_of, mean_of
 from freewalk.analysis.learning.recursion import new_tally, room_for, update_of
@@ -64,7 +65,7 @@ def exact_curve(
         A least-squares problem, with any number of samples per node and any ridge.
     kernel
         How the walk moves; or a list of `Phase`s, which replaces kernel and rule. Probabilities may change with the
-        step.
+        step. A walk may remember the last node; each phase begins without a past.
     rule
         `fw.SGD` without averaging: any schedule, local steps, with or without weights, full or sampled gradients.
     steps, every
@@ -102,8 +103,9 @@ def exact_curve(
     -----
     A step costs O((n + entries) · d²) for one sample per node. Jumps are applied hop by hop, so that jumps of up to r
     hops count 2r · edges entries whatever their lengths; corrected jumps cannot be split into hops and count the
-    entries of their multi-hop rows. Full gradients of several samples cost an additional O(n · d³). The state takes n ·
-    (d + 1)(d + 2)/2 numbers.
+    entries of their multi-hop rows. Of a walk that remembers the last node each pair of nodes has moments: a step costs
+    O((2 · edges + n) · d²). Full gradients of several samples cost an additional O(n · d³). The state takes n · (d +
+    1)(d + 2)/2 numbers.
 
     Examples
     --------
@@ -121,7 +123,10 @@ def exact_curve(
     check.function(who, "progress", progress, ("done", "steps"))
     job = prepare(who, problem, kernel, rule, steps=steps, exchange=exchange, tokens=tokens)
     d, checkpoints = quadratic.dim, steps // every + 2
-    width = model.check_size(who, problem.n, d)
+    for phase in job.phases:
+        check_kernel(who, phase.kernel, last_node=True)
+    states = max(states_of(phase.kernel).nodes.size for phase in job.phases)
+    width = model.check_size(who, states, d, "nodes" if states == problem.n else "pairs of nodes")
     check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
     marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     error = model.first_model(who, initial, problem.dim) - problem.optimum()
@@ -142,7 +147,7 @@ def exact_curve(
 
 def _independent(quadratic: model.Quadratic, job: Job, marks: Ints, state: Floats, progress: Progress) -> Expected:
     """Follow independent tokens: one of them determines all."""
-    states, tally = room_for(state), new_tally(len(state), state.shape[1], len(marks))
+    tally, visits = new_tally(len(state), state.shape[1], len(marks)), np.zeros(len(state))
     tally.totals[0] = state.sum(axis=0)
     steps, step, place = int(marks[-1]), 0, 1
     entered: Phase | None = None
@@ -151,17 +156,24 @@ def _independent(quadratic: model.Quadratic, job: Job, marks: Ints, state: Float
         rule = model.check_rule("exact_curve", phase.rule)
         until = min(step + _BLOCK, steps, steps if end is None else end)
         times = np.arange(step, until)
+        if phase is not entered:  # and has not come from anywhere
+            present = states_of(phase.kernel)
+            rooms = room_for(present.lifted(state))
+            tally = tally._replace(visits=np.zeros(len(present.nodes)))
         if phase is not entered or phase.kernel.fade is not None:
             entered, update = phase, update_of(quadratic, phase.kernel, rule, times)
         last = int(np.searchsorted(marks, until, side="right"))
         part = tally._replace(totals=tally.totals[place:last], traffic=tally.traffic[place:last])
-        update.advance(states, rule.rates(times), part, marks[place:last] - step)
+        update.advance(rooms, rule.rates(times), part, marks[place:last] - step)
         step, place = until, last
+        if step in (steps, end):
+            state = present.gathered(rooms[0])
+            visits += present.gathered(tally.visits)
         if progress is not None:
             progress(step, steps)
     totals = mean_of(tally.totals, job.tokens)
     apart = np.maximum(length_of(tally.totals) - length_of(totals), 0.0)
-    return Expected(totals, apart, job.tokens * tally.traffic, job.tokens * tally.visits)
+    return Expected(totals, apart, job.tokens * tally.traffic, job.tokens * visits)
 
 
 def _follow(group: Group, phases: Sequence[Phase], marks: Ints, progress: Progress) -> Expected:

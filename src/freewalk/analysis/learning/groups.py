@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.analysis.chain.chain import check
 from freewalk.analysis.learning import model
-from freewalk.analysis.learning.moments import LocalTerms, Spread
-from freewalk.analysis.learning.recursion import NO_ROWS, Update, new_tally, update_of
+from freewalk.analysis.learning.moments import Spread
+from freewalk.analysis.learning.recursion import NO_ROWS, NO_TURNS, Update, new_tally, update_of
 from freewalk.errors import AnalysisError
 from freewalk.exchanges import Average, Exchange
 from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
@@ -151,7 +151,7 @@ class _Parked:
     def enter(self, phase: Phase, rule: SGD) -> None:
         """Begin a phase."""
         weights = self._quadratic.step_weights(phase.kernel, rule)[self._nodes]
-        self._update = Update(_placed(self._quadratic, rule.sampled, self._nodes), weights, rule, _staying(self.tokens))
+        self._update = Update(self._quadratic.terms(rule.sampled, self._nodes), weights, rule, _staying(self.tokens))
 
     def run(self, rates: Floats) -> None:
         """Make an update at each of the rates, between two exchanges."""
@@ -275,24 +275,9 @@ class _Drawn:
 Group = _Fixed | _Sampled | _Drawn  # tokens that are followed together
 
 
-def _placed(quadratic: model.Quadratic, sampled: bool, nodes: NDArray[np.int32]) -> LocalTerms:
-    """The local losses by token."""
-    terms = quadratic.terms(sampled)
-    counts = np.diff(terms.offsets)[nodes]
-    ends = np.cumsum(counts)
-    samples = np.arange(ends[-1]) + np.repeat(terms.offsets[nodes] - (ends - counts), counts)
-    whole = terms.hessians.shape[0] > 0
-    return terms._replace(
-        features=model.fixed(terms.features[samples]),
-        residuals=model.fixed(terms.residuals[samples]),
-        offsets=model.fixed(np.append(0, ends)),
-        hessians=model.fixed(terms.hessians[nodes]) if whole else terms.hessians,
-        gradients=model.fixed(terms.gradients[nodes]) if whole else terms.gradients,
-    )
-
-
 def _staying(rows: int) -> Spread:
     """A spread without moves."""
     nothing, one = model.fixed(np.zeros((2, rows))), model.fixed(np.ones((1, 1)))
     shares, drawn = model.fixed(np.ones((1, 2))), model.fixed(np.zeros((1, 1)))
-    return Spread(NO_ROWS, NO_ROWS, NO_ROWS, model.fixed(np.zeros(0)), nothing, nothing, shares, one, drawn)
+    law = model.fixed(np.zeros(0))
+    return Spread(NO_ROWS, NO_ROWS, NO_ROWS, law, nothing, nothing, shares, one, drawn, NO_TURNS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from freewalk.analysis.chain.states import classes_of
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.groups import length_of, mean_of
 from freewalk.analysis.learning.recursion import Recursion
@@ -15,7 +16,7 @@ from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.arrays import Floats
 from freewalk.linear.krylov import operator_of, stabilised
-from freewalk.linear.stationary import check_irreducible, leaving_rates
+from freewalk.linear.stationary import leaving_rates
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
@@ -105,7 +106,7 @@ def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = No
 def ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
     """The recursion whose limit is wanted, after checking that it has one."""
     recursion = Recursion(who, problem, kernel, rule)
-    check_irreducible(leaving_rates(recursion.matrix), f"{who}: {kernel.label}")
+    classes_of(who, kernel, recursion.states, leaving_rates(recursion.matrix))
     if recursion.dim == 0:
         raise AnalysisError(f"{who}: all features of the problem are 0, expected something to learn")
     return recursion

@@ -138,8 +138,25 @@ class Quadratic:
         """x* in these coordinates."""
         return np.asarray(self.basis.T @ self.problem.optimum())
 
-    def terms(self, sampled: bool) -> LocalTerms:
-        """The input of the recursion; a gradient of several samples at once needs full Hessians."""
+    def terms(self, sampled: bool, nodes: NDArray[Any] | None = None) -> LocalTerms:
+        """The input of the recursion, by node or, with `nodes`, by row: a list of nodes, or of their states."""
+        terms = self._terms_by_node(sampled)
+        if nodes is None or np.array_equal(nodes, np.arange(self.problem.n)):
+            return terms
+        counts = np.diff(terms.offsets)[nodes]
+        ends = np.cumsum(counts)
+        samples = np.arange(ends[-1]) + np.repeat(terms.offsets[nodes] - (ends - counts), counts)
+        whole = terms.hessians.shape[0] > 0
+        return terms._replace(
+            features=fixed(terms.features[samples]),
+            residuals=fixed(terms.residuals[samples]),
+            offsets=fixed(np.append(0, ends)),
+            hessians=fixed(terms.hessians[nodes]) if whole else terms.hessians,
+            gradients=fixed(terms.gradients[nodes]) if whole else terms.gradients,
+        )
+
+    def _terms_by_node(self, sampled: bool) -> LocalTerms:
+        """By node; a gradient of several samples at once needs full Hessians."""
         whole = not sampled and bool((np.diff(self.problem.offsets) > 1).any())
         empty = np.zeros((0, self.dim, self.dim)), np.zeros((0, self.dim))
         hessians, gradients = (self.hessians, self.gradients) if whole else empty

@@ -2,7 +2,8 @@
 
 With e = x − x*, the state has one row of numbers per node v: p(v) = P(v_t = v), then m(v) = E[e 1_v], then the upper
 triangle of S(v) = E[e eᵀ 1_v]. One step maps each row by the update of its node, e ← B e + b, and then spreads the rows
-by the moves of the kernel. Everything is linear in the state, so no sample is ever drawn.
+by the moves of the kernel. Everything is linear in the state, so no sample is ever drawn. For a walk that remembers the
+node it came from, read "pair of nodes" for "node".
 """
 
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.analysis.chain.states import Turns
 from freewalk.linear.arrays import Floats, Ints
 
 Rows = tuple[NDArray[Any], NDArray[np.int32], Floats]  # where rows begin, columns, values
@@ -41,6 +43,7 @@ class Spread(NamedTuple):
     shares: Floats  # steps × (first, rest), or one row for all steps
     hops: Floats  # steps × (0, 1, …, longest): the probability of that many uniform hops
     drawn: Floats  # steps × 1: the probability of a draw from the law
+    turns: Turns  # instead of all this but messages and shares, unless of length 0
 
 
 class Scratch(NamedTuple):
@@ -273,6 +276,9 @@ def learn_from_all(hessian: Floats, gradient: Floats, step: float, state: Floats
 
 def spread_rows(spread: Spread, row: int, state: Floats, out: Floats, one: Floats, two: Floats) -> None:
     """out(u) = Σ_v P(v, u) state(v), jumps hop by hop; `one` and `two` are spares."""
+    if spread.turns.ahead.size > 0:
+        turn(spread.turns, state, out, one[0])
+        return
     longest = spread.hops.shape[1] - 1
     # Horner's rule, (((c_r s) W + c_{r−1} s) W + …) W: jumps of all lengths together take as many hops as the longest.
     source, factor = state, spread.hops[row, longest]
@@ -290,6 +296,24 @@ def spread_rows(spread: Spread, row: int, state: Floats, out: Floats, one: Float
             add(spread.hop, u, factor, source, out[u])
     if spread.law.size > 0:
         draw(spread.law, spread.drawn[row, 0], state, out)
+
+
+def turn(turns: Turns, state: Floats, out: Floats, total: Floats) -> None:
+    """One step of pairs of nodes: out(i, j) = P_j Σ_{k ≠ j} min(g_k, g_j) state(k, i) + keep_j state(j, i)."""
+    begins, ahead, shares, gains, keeps = turns
+    for i in range(begins.size - 1):
+        fill(0.0, total, total)
+        for pair in range(begins[i], begins[i + 1]):  # from those with a smaller g, by their own
+            share, gain, keep, now, then = shares[pair], gains[pair], keeps[pair], state[pair], out[ahead[pair]]
+            for j in range(total.size):
+                then[j] = share * total[j] + keep * now[j]
+                total[j] += gain * now[j]
+        fill(0.0, total, total)
+        for pair in range(begins[i + 1] - 1, begins[i] - 1, -1):  # from those with a larger g, by this one
+            share, now, then = shares[pair] * gains[pair], state[pair], out[ahead[pair]]
+            for j in range(total.size):
+                then[j] += share * total[j]
+                total[j] += now[j]
 
 
 def fill(share: float, source: Floats, target: Floats) -> None:

@@ -246,7 +246,7 @@ def _clock(
     """Updates and messages until the expected loss is `reach` above the optimum, interpolated between checks."""
     problem, quadratic = recursion.quadratic.problem, recursion.quadratic
     best = float(problem.loss(problem.optimum()))
-    state = model.first_state(law, quadratic.basis.T @ (initial - problem.optimum()))
+    state = model.first_state(recursion.states.lifted(law), quadratic.basis.T @ (initial - problem.optimum()))
     tally = new_tally(*state.shape)
     done, before, sent, above = 0, 0, 0.0, np.inf  # updates now; updates, messages and excess at the last check
     while True:

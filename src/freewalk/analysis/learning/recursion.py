@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of, stationary
+from freewalk.analysis.chain.chain import check_dense, check_fit, states_and_matrix, stationary
+from freewalk.analysis.chain.states import States, Turns, states_of
 from freewalk.analysis.chain.traffic import traffic_of
 from freewalk.analysis.chain.unrolled import is_free
 from freewalk.analysis.learning import moments
@@ -24,6 +25,9 @@ from freewalk.rules import SGD
 
 #: A matrix without values, which the recursion takes for 0.
 NO_ROWS: Rows = fixed(np.zeros(0, dtype=np.int64)), fixed(np.zeros(0, dtype=np.int32)), fixed(np.zeros(0))
+#: No pairs of nodes.
+_NONE, _EMPTY = fixed(np.zeros(0, dtype=np.int64)), fixed(np.zeros(0))
+NO_TURNS = Turns(_NONE, _NONE, _EMPTY, _EMPTY, _EMPTY)
 
 _FEW = 300  # nodes up to which a matrix is always factorised
 _SPARSE, _FILLED = 30, 12  # maximum moves per node, and fill-in of the factors, for a factorisation to be worthwhile
@@ -31,8 +35,10 @@ _WORK = 1e9  # multiplications, about half a second, between two checks of the t
 _NO_MARKS, _FIRST = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
 
 
-def spread_of(kernel: Kernel, steps: Ints) -> Spread:
+def spread_of(kernel: Kernel, steps: Ints, states: States) -> Spread:
     """The moves of a kernel as the recursion reads them, with their probabilities at the given steps."""
+    if states.turns is not None:
+        return _turning(states.nodes, states.turns)
     first, rest, shares = list(kernel.moves), list[Move](), np.ones((1, 2))
     # Everything constant is one matrix; of the changing parts, all moves but the first share one factor.
     if kernel.fade is not None:
@@ -56,8 +62,27 @@ def spread_of(kernel: Kernel, steps: Ints) -> Spread:
     messages, probes = zip(*(traffic_of(kernel, moves) for moves in (first, rest)), strict=True)
     graph = kernel.graph
     hop = fixed(graph.indptr.astype(np.int64)), fixed(graph.indices), fixed((1.0 / graph.degrees)[graph.indices])
-    parts = (laws if drawn.any() else np.zeros(0), messages, probes, shares, hops, drawn)
-    return Spread(_matrix(kernel, first), _matrix(kernel, rest), hop, *(fixed(np.asarray(part)) for part in parts))
+    law, sent, asked, changing, free, redrawn = (
+        fixed(np.asarray(part))
+        for part in (laws if drawn.any() else np.zeros(0), messages, probes, shares, hops, drawn)
+    )
+    matrices = _matrix(kernel, first), _matrix(kernel, rest), hop
+    return Spread(*matrices, law, sent, asked, changing, free, redrawn, NO_TURNS)
+
+
+def _turning(nodes: Ints, turns: Turns) -> Spread:
+    """The moves of a walk that remembers the last node, between its pairs of nodes."""
+    pairs = np.arange(nodes.size)
+    stays = np.flatnonzero(turns.ahead == pairs)
+    after = np.full(turns.begins.size - 1, -1)
+    after[nodes[stays]] = stays
+    after = after[nodes]  # by pair: that after a stay, or -1
+    lower = np.minimum(turns.gains, turns.gains[after])
+    messages = 1.0 - np.where(after >= 0, turns.shares[after] * lower, 0.0)
+    messages[stays] = np.bincount(nodes, np.where(pairs == after, 0.0, turns.shares * lower))[nodes[stays]]
+    nothing, one, none = np.zeros((2, nodes.size)), fixed(np.ones((1, 2))), fixed(np.zeros((1, 1)))
+    sent, turns = fixed(np.vstack([messages, nothing[0]])), Turns(*map(fixed, turns))
+    return Spread(NO_ROWS, NO_ROWS, NO_ROWS, fixed(np.zeros(0)), sent, fixed(nothing), one, none, none, turns)
 
 
 def _matrix(kernel: Kernel, moves: Sequence[Move]) -> Rows:
@@ -86,7 +111,7 @@ class Update:
 
     def __init__(self, terms: LocalTerms, weights: Floats, rule: SGD, spread: Spread) -> None:
         self._parts = terms, fixed(weights), int(rule.local_steps), spread
-        calls = ("learn_from_one", "learn_from_all", "learn_together", "spread_rows", "learn", "draw", "count")
+        calls = ("learn_from_one", "learn_from_all", "learn_together", "spread_rows", "turn", "learn", "draw", "count")
         self._advance = compile_functions({"advance": moments.advance}, "advance", calls=calls)
 
     def advance(self, states: Floats, rates: Floats, tally: Tally, marks: Ints = _NO_MARKS) -> None:
@@ -113,8 +138,9 @@ class Update:
 
 def update_of(quadratic: Quadratic, kernel: Kernel, rule: SGD, steps: Ints = _FIRST) -> Update:
     """The updates of a walk, with the probabilities of its moves at the given steps."""
-    terms, weights = quadratic.terms(rule.sampled), quadratic.step_weights(kernel, rule)
-    return Update(terms, weights, rule, spread_of(kernel, steps))
+    states = states_of(kernel)
+    terms, weights = quadratic.terms(rule.sampled, states.nodes), quadratic.step_weights(kernel, rule)[states.nodes]
+    return Update(terms, weights, rule, spread_of(kernel, steps, states))
 
 
 def room_for(state: Floats) -> Floats:
@@ -134,16 +160,16 @@ def _scratch(terms: LocalTerms, width: int) -> moments.Scratch:
 
 
 class Recursion:
-    """The map of the moments of a walk in one step, at any step size γ; the step of the rule is ignored."""
+    """The map of the moments of a walk in one step, by state, at any step size γ; the step of the rule is ignored."""
 
     def __init__(self, who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> None:
         self.quadratic = Quadratic(check_problem(who, problem))
         self.rule = check_rule(who, rule)
-        check_fit(who, problem, kernel)  # compiled code would read beyond its arrays
+        check_fit(who, problem, kernel, last_node=True)  # compiled code would read beyond its arrays
         check_dense(who, kernel.graph.n, "Beyond, run exact_curve until it is flat, or until it has grown")
-        self.matrix = matrix_of(who, kernel)
+        self.states, self.matrix = states_and_matrix(who, kernel)
         self.who, self.kernel = who, kernel
-        self.n, self.dim = problem.n, self.quadratic.dim
+        self.n, self.dim = self.states.nodes.size, self.quadratic.dim
         self.weights = self.quadratic.step_weights(kernel, rule)
         self._update = update_of(self.quadratic, kernel, rule)
         self._inverses: dict[float, Callable[[Floats], Floats]] = {}
@@ -192,8 +218,8 @@ class Recursion:
 
     @cached_property
     def law(self) -> Floats:
-        """The stationary distribution of the walk."""
-        return stationary(self.kernel, who=self.who)
+        """The stationary distribution of the states."""
+        return self.states.lifted(stationary(self.kernel, who=self.who))
 
     def step(self, state: Floats, rate: float, count: int = 1, tally: Tally | None = None) -> Floats:
         """The rows p, m and, if present, S after one step or several; visits and messages are added to the tally."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of, stationary
+from freewalk.analysis.chain.chain import check_dense, check_fit, states_and_matrix, stationary
 from freewalk.analysis.chain.spectrum import spectral_gap
 from freewalk.analysis.learning import model
 from freewalk.designs.kernel import Kernel
@@ -93,9 +93,10 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     who = "small_step_law"
     quadratic = model.Quadratic(model.check_problem(who, problem))
     step = model.constant_step(who, model.check_rule(who, rule))
-    check_fit(who, problem, kernel)
+    check_fit(who, problem, kernel, last_node=True)
     check_dense(who, problem.n, "run exact_curve until it is flat")
-    matrix = matrix_of(who, kernel)
+    states, matrix = states_and_matrix(who, kernel)
+    check_dense(who, states.nodes.size, "run exact_curve until it is flat", "pairs of nodes")
     law = stationary(kernel, who=who)
     weights = quadratic.step_weights(kernel, rule)
     pull = np.einsum("v,vij->ij", law * weights, quadratic.hessians)
@@ -103,7 +104,7 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
         raise AnalysisError(f"{who}: the weighted problem has no single minimiser; a little ridge gives it one")
     mean = -np.linalg.solve(pull, (law * weights) @ quadratic.gradients)
     gradients = weights[:, None] * (quadratic.gradients + quadratic.hessians @ mean)
-    noise = rule.local_steps**2 * _summed_covariance(matrix, law, gradients)
+    noise = rule.local_steps**2 * _summed_covariance(matrix, states.lifted(law), gradients[states.nodes])
     if rule.sampled:
         noise = noise + rule.local_steps * _within(quadratic, law * weights**2, mean)
     drift = rule.local_steps * pull

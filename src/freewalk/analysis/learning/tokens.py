@@ -47,7 +47,9 @@ def steady_state(
         A least-squares problem.
     kernel
         A kernel that does not change with time, with at most 5000 nodes. For a periodic kernel the result is the mean
-        over a period, or the limit of tokens that start from the stationary distribution.
+        over a period, or the limit of tokens that start from the stationary distribution. If it remembers the last
+        node, it may have two directions in which it goes for ever: the result is the mean over both, which is the mean
+        over time from any start.
     rule
         `fw.SGD` with a constant step, without averaging.
     initial
@@ -119,7 +121,7 @@ def _plateau(
 ) -> _Plateau:
     """How these tokens settle, or an error that says why it is unknown."""
     model.check_problem(who, problem)
-    check_fit(who, problem, kernel)
+    check_fit(who, problem, kernel, last_node=True)
     job = prepare(who, problem, kernel, rule, steps=1, exchange=exchange, tokens=tokens)
     phase, count = job.phases[0], job.tokens
     if count == 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check, stationary
+from freewalk.analysis.chain.chain import check, check_constant, stationary
 from freewalk.analysis.chain.traffic import messages_per_visit
 from freewalk.designs.kernel import Kernel, Move
 
@@ -149,6 +149,7 @@ def remark_1(kernel: Kernel) -> Overhead:
     >>> print(remark_1(kernel))
     messages for each update: 0.4276 sent (0 probes); Remark 1 counts 1.057 and bounds it by 1.1
     """
+    check_constant("remark_1", kernel)
     sent, asked = messages_per_visit(kernel, who="remark_1")
     law = stationary(kernel, who="remark_1")
     jumps = kernel.moves[1:]

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import DENSE, check_constant, check_nodes, stationary
+from freewalk.analysis.chain.chain import DENSE, Chain, chain_of, check_constant, check_nodes, stationary
+from freewalk.analysis.chain.states import states_of
 from freewalk.analysis.chain.unrolled import Hops, is_crowded, unrolled
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
@@ -49,14 +50,15 @@ def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
     Parameters
     ----------
     kernel
-        The walk, on any number of nodes.
+        The walk, on any number of nodes. If it remembers the last node, it begins as it is in the set in the long run.
     nodes
         The set: distinct nodes, by number or name, but not all nodes.
 
     Returns
     -------
     float
-        The excess, with a relative error of at most 1e-10 up to a thousand nodes, and 1e-8 beyond; usually far less.
+        The excess, with a relative error of at most 1e-10 up to a thousand nodes, or pairs of nodes if the walk
+        remembers the last one, and 1e-8 beyond; usually far less.
 
     Raises
     ------
@@ -80,7 +82,7 @@ def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
     364.2
     10.9
     """
-    check_constant("excess_visits", kernel)
+    check_constant("excess_visits", kernel, last_node=True)
     return Returns("excess_visits", kernel).excess(check_nodes("excess_visits", nodes, kernel.graph))
 
 
@@ -101,9 +103,22 @@ class Returns:
 
     def excess(self, nodes: Ints) -> float:
         """The excess of a valid set, or an error if rounding or an iteration leaves too few digits."""
+        if self.kernel.memory is None:
+            return self._excess(np.isin(np.arange(self.law.size), nodes))
+        inside = np.isin(states_of(self.kernel).nodes, nodes)
+        # Each closed class of pairs visits every node by its share.
+        return float(sum(share * part._excess(inside[states]) for share, states, part in self._classes))
+
+    @cached_property
+    def _classes(self) -> list[tuple[float, Ints, _Pairs]]:
+        """Of a walk that remembers the last node: the closed classes of its pairs of nodes, with their shares."""
+        chain = chain_of(self._who, self.kernel)
+        shares = [float(chain.law[one].sum()) for one in chain.classes]
+        parts = [_Pairs(self._who, self.kernel, chain, one, self._many) for one in chain.classes]
+        return list(zip(shares, chain.classes, parts, strict=True))
+
+    def _excess(self, inside: Flags) -> float:
         n = self.law.size
-        inside = np.zeros(n, dtype=np.bool_)
-        inside[nodes] = True
         if not (self.law[inside].sum() > 0 and self.law[~inside].sum() > 0):
             raise AnalysisError(
                 f"{self._who}: {self.kernel.label}: the share of these nodes, or of all others, is below 1e-308"
@@ -117,7 +132,7 @@ class Returns:
                 found = self._eliminated(inside, dense=True) or found
         if not found.error <= limit:
             raise AnalysisError(
-                f"{self._who}: {self.kernel.label}: the excess of {nodes.size} nodes would have a relative error of "
+                f"{self._who}: {self.kernel.label}: the excess of {inside.sum()} nodes would have a relative error of "
                 f"{found.error:.1e}, expected at most {limit:.0e}: it is small against the visits it is a difference "
                 "of, as if the walk seldom goes between some of them. Ask for each of these places separately"
             )
@@ -126,8 +141,10 @@ class Returns:
     @cached_property
     def _leaving(self) -> Matrix:
         """The rates between the nodes of a small graph, or between the states of a large one."""
-        small = self.law.size <= PLAIN
-        return leaving_rates(self.kernel.matrix()) if small else unrolled(self.kernel).leaving
+        return self._dense_leaving() if self.law.size <= PLAIN else unrolled(self.kernel).leaving
+
+    def _dense_leaving(self) -> Matrix:
+        return leaving_rates(self.kernel.matrix())
 
     @cached_property
     def times(self) -> Floats:
@@ -161,7 +178,7 @@ class Returns:
         """By elimination; None if there are too many nodes for that and they cannot be ordered well."""
         if not dense and self.law.size > PLAIN and is_crowded(self.kernel):
             return None
-        leaving = leaving_rates(self.kernel.matrix()) if dense else self._leaving
+        leaving = self._dense_leaving() if dense else self._leaving
         size, n = leaving.shape[0], inside.size
         found: list[Excess] = []
         # A walk observed until it reaches a heavy node has little time to lose digits. In the set, or outside.
@@ -212,6 +229,26 @@ class Returns:
                 break
             best = found
         return best
+
+
+class _Pairs(Returns):
+    """The excess of sets of pairs of nodes, in a closed class of them."""
+
+    def __init__(self, who: str, kernel: Kernel, chain: Chain, states: Ints, many: bool) -> None:
+        self._who, self._many, self.kernel = who, many, kernel
+        self._rates, self.law = chain.leaving[states][:, states], chain.law[states] / chain.law[states].sum()
+
+    @cached_property
+    def _leaving(self) -> Matrix:
+        return self._rates
+
+    def _dense_leaving(self) -> Matrix:
+        return self._rates
+
+    @cached_property
+    def _solving(self) -> tuple[Steps, Floats, Vectors]:
+        steps = Flows(self._rates)
+        return steps, self.law, steps.solver(self.law)
 
 
 def _excess(more: float, less: float, size: int) -> Excess:

@@ -129,7 +129,7 @@ def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = Non
     >>> find_traps(fw.designs.Metropolis(power=1).kernel(fw.graphs.complete(100), importance))
     []
     """
-    check_constant("find_traps", kernel)
+    check_constant("find_traps", kernel, last_node=True)
     factor = check.real("find_traps", "factor", factor, above=1.0)
     least = check.real("find_traps", "least", kernel.graph.n if least is None else least, 1.0)
     most = check.whole("find_traps", "most", most, 1)
@@ -153,7 +153,8 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int
         raise AnalysisError(f"{who}: {kernel.label} draws from a distribution over all nodes, expected a walk")
     walk = Returns(who, kernel, many=True)
     uniform = Returns(who, Metropolis(power=0.0).kernel(kernel.graph), many=True)
-    search = _Search(kernel, leaving_rates(kernel.matrix()), walk.law)
+    # The flows between nodes, by which candidates are found, are those of the walk without memory.
+    search = _Search(kernel, leaving_rates(kernel.without_memory().matrix()), walk.law)
     found: list[Trap] = []
     candidates = search.candidates(3 * most)
     for place, nodes in enumerate(candidates):
