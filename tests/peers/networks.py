@@ -34,6 +34,9 @@ LINEAR = 'kind = "LeastSquares"\ndim = 4\nheavy = 1'
 METROPOLIS = 'design = { kind = "Metropolis", power = 1.0 }\nrule = { kind = "SGD", step = 3e-3 }'
 MHLJ = 'design = { kind = "MHLJ", jump = 0.3, stop = 0.5, hops = 3 }\nrule = { kind = "SGD", step = 3e-3 }'
 
+REMEMBERS = """design = { kind = "NonBacktracking", design = { kind = "Metropolis", power = 0.5 } }
+rule = { kind = "SGD", step = 3e-3 }"""
+
 
 def written(folder, graph=RING, problem=LINEAR, walk=MHLJ, steps=100, every=25, seed=3, **options):
     """The network of a spec, in a folder."""

@@ -42,7 +42,9 @@ class InTime(World):
                 return
 
 
-@pytest.mark.parametrize("kernel", [*LARGER[:2], fw.designs.SimpleWalk().kernel(fw.graphs.ring(7))], ids=range(3))
+@pytest.mark.parametrize(
+    "kernel", [*LARGER[:2], fw.designs.SimpleWalk().kernel(fw.graphs.ring(7)), LARGER[3]], ids=range(4)
+)
 def test_where_updates_take_longer_than_messages_no_token_waits(kernel):
     """But for the second hop of a jump, and those after it: a relay has no update to make, and asks when it has to."""
     Waiting.moves = Waiting.waits = 0
@@ -128,3 +130,14 @@ def test_who_is_told_of_a_token_asks_where_it_goes_next_and_keeps_nothing():
     assert not node.ahead
     last = Position(Generation(0, 2), 100, 1)
     assert node.handle(say.Packet(2, say.Coming(KEY, last))) == []  # it ends there
+
+
+def test_who_is_told_of_a_token_that_remembers_asks_as_who_comes_from_there():
+    """On a ring it goes on in its direction, whatever is drawn: the node to ask depends on who tells."""
+    kernel = fw.designs.NonBacktracking(fw.designs.SimpleWalk()).kernel(fw.graphs.ring(5))
+    for step in range(1, 20):
+        for sender in (2, 4):
+            node = Node(kernel.local(3), Settings(1, 100, 100, 5))
+            actions = node.handle(say.Packet(sender, say.Coming(KEY, Position(Generation(0, sender), step, 1))))
+            (offer,) = [action for action in actions if isinstance(action, say.Send)]
+            assert (offer.peer, offer.message.point.step) == (6 - sender, step + 1)

@@ -196,6 +196,17 @@ WALKMAN = '[[walk]]\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "Walkman"
             (PROBLEM, RUN, f'[[walk]]\ndesign = {{ kind = "Centralized" }}\n{SGD}'),
             "use a design that moves along edges",
         ),
+        *(
+            (
+                (
+                    PROBLEM,
+                    RUN,
+                    f"[[walk]]\ndesign = {{ kind = '{kind}', design = {{ kind = 'SimpleWalk' }}, alpha = 2 }}\n{SGD}",
+                ),
+                "run it in the simulator; NonBacktracking runs between peers",
+            )
+            for kind in ("SelfRepellent", "HistoryDriven")
+        ),
         (
             (PROBLEM, RUN, f"[[walk]]\n[[walk.phase]]\nuntil = 9\n{MHLJ}{SGD}[[walk.phase]]\n{MHLJ}{SGD}"),
             "has 2 phases, expected one design",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from catalogue import DESIGNS, GRAPHS, LISTED_RULES, MEMORY_RULES, OWN_RULES, PROBLEMS, kernel_of
+from catalogue import DESIGNS, GRAPHS, LISTED_RULES, MEMORY_RULES, OWN_RULES, PROBLEMS, importance_of, kernel_of
 
 import freewalk as fw
 from freewalk.errors import FreewalkError, PeerError
@@ -16,7 +16,7 @@ from freewalk.peers.network.toml import choice_values, walk_values, write_config
 from freewalk.peers.node.data import write_samples
 from freewalk.specs.own import Importer
 
-LOCAL = [design for design in DESIGNS if not design.startswith("Centralized")]
+LOCAL = [design for design in DESIGNS if kernel_of(design, "random").is_local]
 NOBODY = Importer(Path(), "a test")
 
 
@@ -66,17 +66,61 @@ def same(one: Any, other: Any) -> None:
         assert not isinstance(one, float) or one.hex() == other.hex()
 
 
-@pytest.mark.parametrize("design", LOCAL)
+REMEMBERS = {
+    "remembers": fw.designs.NonBacktracking(fw.designs.Metropolis(power=0.5)),
+    "forgets now and then": fw.designs.NonBacktracking(fw.designs.SimpleWalk(), forget=0.3),
+}
+
+
+@pytest.mark.parametrize("design", [*LOCAL, *REMEMBERS])
 def test_the_kernel_is_the_same_to_the_last_bit(design: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     for graph in GRAPHS:
-        kernel = kernel_of(design, graph)
+        made_of = REMEMBERS.get(design)
+        kernel = (
+            kernel_of(design, graph) if made_of is None else made_of.kernel(GRAPHS[graph], importance_of(GRAPHS[graph]))
+        )
         for node in range(kernel.graph.n):
             made = NodeConfig.of(values_of(kernel, node))
             write_config(made, file)
             again = NodeConfig.read(file)
             assert again.model_dump() == made.model_dump()
             same(again.kernel(), kernel.local(node))
+
+
+def test_a_node_that_knows_no_memory_refuses_a_walk_that_remembers() -> None:
+    """It would walk on as if there were none: earlier versions refuse each key that they do not know."""
+    kernel = REMEMBERS["remembers"].kernel(fw.graphs.ring(10), np.arange(1.0, 11))
+    values = values_of(kernel, 1)
+    assert NodeConfig.of(values).kernel().row is not None
+    values["walk"]["rwo"] = values["walk"].pop("row")
+    with pytest.raises(PeerError, match=r"\[walk\] has no key 'rwo'"):
+        NodeConfig.of(values)
+
+
+@pytest.mark.parametrize(
+    ("row", "others"),
+    [
+        ({"others": [0.5, 0.5]}, {}),
+        ({"others": [0.5, 0.0, 0.5]}, {}),
+        ({"nodes": [0, 2, 2]}, {}),
+        ({"nodes": [0, 2, 3]}, {}),
+        ({"nodes": [0, 2]}, {}),
+        ({"ends": ["0xff", "0xfe", "0xffff"]}, {}),
+        ({}, {"fade": {"kind": "Inverse", "initial": 1.0, "scale": 9}}),
+        ({}, {"move": [{"hops": 2}]}),
+    ],
+    ids=range(8),
+)
+def test_rows_of_a_walk_that_remembers_fit(row: dict[str, Any], others: dict[str, Any]) -> None:
+    kernel = REMEMBERS["remembers"].kernel(fw.graphs.ring(10), [1.0, 9.0] * 5)
+    values = values_of(kernel, 1)
+    assert values["walk"]["row"]["nodes"] == [0, 2, 1]
+    NodeConfig.of(values)
+    values["walk"]["row"] |= row
+    values["walk"] |= others
+    with pytest.raises(PeerError, match=r"^my.toml: \[walk.row\]: expected"):
+        NodeConfig.of(values, source="my.toml")
 
 
 def test_rows_are_words_that_every_reader_of_toml_can_read(tmp_path: Path) -> None:

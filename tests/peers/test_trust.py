@@ -4,6 +4,7 @@ import random as randomness
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 from schedules import LARGER, Faults, chance
 from world import Model, World
@@ -325,6 +326,36 @@ def test_a_probe_whose_start_has_no_ratio_is_not_answered(design):
         assert told(node, say.Probe(KEY, Position(LAUNCHED, step, 0), 0.0, (1,))) == []
 
 
+REMEMBERS = fw.designs.NonBacktracking(fw.designs.SimpleWalk()).kernel(fw.graphs.ring(5))
+
+
+@pytest.mark.parametrize("claimed", [0, 2, 3, 10**6, 2**62])
+@pytest.mark.parametrize("kernel", [KERNEL, REMEMBERS], ids=["without memory", "with memory"])
+def test_nobody_says_where_a_token_comes_from(kernel, claimed):
+    """It comes from who sends it, and a message that says more is none of ours."""
+    node = Node(kernel.local(2), SETTINGS, trust=Trust())
+    assert told(node, say.Transfer(KEY, handed(previous=claimed))) == []
+    assert not node.custody
+    assert told(node, say.Transfer(KEY, handed()))
+    assert node.custody[KEY].token.previous == (1 if kernel is REMEMBERS else -1)
+
+
+def test_a_walk_that_remembers_comes_only_from_where_it_can():
+    """Not along an edge that the matrix never takes: there would be no way back."""
+    ring, matrix = fw.graphs.ring(5), np.eye(5) / 2
+    for one, other in ((0, 1), (1, 2), (3, 4), (4, 0)):
+        matrix[one, other] = matrix[other, one] = 0.25
+    matrix[range(5), range(5)] += 1 - matrix.sum(axis=1)
+    kernel = fw.designs.NonBacktracking(fw.designs.FromMatrix(matrix)).kernel(ring)
+    node = Node(kernel.local(2), SETTINGS, trust=Trust())
+    point = handed().point
+    for lie in (say.Offer(KEY, point), say.Coming(KEY, point), say.Transfer(KEY, handed())):
+        assert told(node, lie, sender=3) == []
+        assert not node.believes(3, lie)
+    assert not node.custody
+    assert told(node, say.Offer(KEY, point), sender=1)
+
+
 # Whole worlds.
 
 
@@ -374,7 +405,7 @@ def test_whoever_is_honest_is_believed_and_lies_change_nothing(seed):
 
     settings = Settings(seed=seed, steps=8, every=5, nodes=5, stores=seed % 2 == 0)
     faults = Faults(crash=4, drop=4, twice=4, deadline=3, retry=20)
-    make = partial(Lying, LARGER[seed % 3], settings, [0, 2][: 1 + seed % 2])
+    make = partial(Lying, LARGER[seed % 4], settings, [0, 2][: 1 + seed % 2])
     world = chance(random, make, faults, 200, aim=0.5)
     assert world.over()
     assert Signed.lies > before

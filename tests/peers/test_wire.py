@@ -52,6 +52,7 @@ payloads = st.one_of(
 )
 models = st.just("") | st.from_regex("[0-9a-f]{64}", fullmatch=True)
 loans = st.builds(Loan, wholes, points, models)
+previous = st.integers(-1, 5) | st.integers(-1, LARGEST - 1)
 warrant = st.builds(Warrant, st.binary(max_size=50), st.binary(max_size=50))
 
 
@@ -62,7 +63,7 @@ def tokens(draw):
     kept = tuple(sorted(draw(st.dictionaries(wholes, wholes, max_size=5)).items()))
     counts = (draw(wholes), draw(wholes), draw(st.booleans()))
     point = Position(ages[-1], draw(wholes), draw(wholes))
-    more = (kept, draw(st.floats(0, OLDEST)), draw(st.binary(max_size=24)))
+    more = (kept, draw(st.floats(0, OLDEST)), draw(st.binary(max_size=24)), draw(previous))
     return Token(point, draw(payloads), draw(st.booleans()), ages[0], lineage, *counts, *more)
 
 
@@ -225,6 +226,7 @@ KEYED, POINTED = pb.Key(run="a", walk=1), pb.Point(step=1)
         token(origin=None),
         token(point=None),
         token(messages=2**63),
+        token(previous=2**63),
         token(payload=pb.Payload()),
         token(payload=pb.Payload(data=bytes(SMALL + 1))),
         token(payload=pb.Payload(reference=pb.Reference(digest=bytes(32), size=SMALL))),
@@ -244,7 +246,7 @@ KEYED, POINTED = pb.Key(run="a", walk=1), pb.Point(step=1)
         envelope(chunk=bytes(LIMIT)),
         pb.Token(numbers=[1] * 1_000_001).SerializeToString(),
     ],
-    ids=range(57),
+    ids=range(58),
 )
 def test_what_is_not_exactly_right(data):
     with pytest.raises(PeerError):

@@ -286,19 +286,21 @@ def replay(locals_, settings, walk, start, departures):
     """The path of a walk whose moves end elsewhere at some steps."""
     path = [start]
     for step in range(settings.steps):
-        path.append(departures[step] if step in departures else moved(locals_, settings.seed, walk, step, path[-1]))
+        came = path[-2] if step > 0 and step - 1 not in departures else -1
+        end = departures[step] if step in departures else moved(locals_, settings.seed, walk, step, path[-1], came)
+        path.append(end)
     return path
 
 
-def moved(locals_, seed, walk, step, start):
-    """Where one move ends."""
+def moved(locals_, seed, walk, step, start, previous=-1):
+    """Where one move ends, if the move before began at a node."""
     mover = Mover(locals_[start], seed)
-    decision = mover.decision(walk, step)
+    decision = mover.decision(walk, step, previous)
     if decision == "stay":
         return start
     here, hop = start, 0
     while True:
-        there, hop = Mover(locals_[here], seed).onward(walk, step, hop)
+        there, hop = Mover(locals_[here], seed).onward(walk, step, hop, previous)
         if there is None:
             break
         here = there

@@ -163,8 +163,15 @@ TRIANGLE = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
 HEAVY = [1.0, 5.0, 1.0, 1.0, 1.0]
 LARGER = [
     design.kernel(fw.graphs.ring(5), HEAVY)
-    for design in (fw.designs.SimpleWalk(), fw.designs.MHLJ(0.3, 0.5, 3), fw.designs.MHLJ(0.5, 0.5, 3, corrected=True))
+    for design in (
+        fw.designs.SimpleWalk(),
+        fw.designs.MHLJ(0.3, 0.5, 3),
+        fw.designs.MHLJ(0.5, 0.5, 3, corrected=True),
+        fw.designs.NonBacktracking(fw.designs.Metropolis(power=0.5), forget=0.1),
+    )
 ]
+REMEMBERS = fw.designs.NonBacktracking(fw.designs.Metropolis(power=0.5)).kernel(fw.graphs.path(2), HEAVY[:2])
+SMALL = [PAIR, TRIANGLE, REMEMBERS]
 #: Which faults are combined in every possible way, from the smallest to the largest search.
 COMBINED = [
     Faults(crash=1),
@@ -193,7 +200,7 @@ def every(kernel, steps=2, make=Node):
 def some(seed, old=False, make=Node):
     """One random schedule of a larger world: 3 to 5 nodes, one walk or two, with or without memory at the nodes."""
     random = randomness.Random(seed)
-    kernel = TRIANGLE if seed % 4 == 0 else LARGER[seed % 3]
+    kernel = [TRIANGLE, *LARGER][seed // 4 % (1 + len(LARGER))]
     most = {"crash": 8, "drop": 8, "twice": 8, "deadline": 5}
     faults = Faults(**{kind: random.randrange(count) for kind, count in most.items()}, retry=20)
     faults = replace(faults, old=int(old), die=int(not old and seed % 5 == 0))
@@ -203,7 +210,7 @@ def some(seed, old=False, make=Node):
 
 def follow(count, processes=1, tell=None):
     """Follow so many schedules: combined faults first, up to half of them, then random ones; returns how many."""
-    searches = [("search", place, faults, count // 10) for place in (0, 1) for faults in COMBINED]
+    searches = [("search", place, faults, count // 10) for faults in COMBINED for place in range(len(SMALL))]
     ends = 0
     with ProcessPoolExecutor(processes) if processes > 1 else nullcontext() as pool:
         for found, words in _done(pool, searches):
@@ -241,7 +248,7 @@ def _do(task):
             some(seed, old=seed % 3 == 2)
         return arguments[1] - arguments[0], "random schedules"
     place, faults, most = arguments
-    kernel = (PAIR, TRIANGLE)[place]
+    kernel = SMALL[place]
     ends, worlds, whole = search(every(kernel), faults, most=most)
     return ends, f"{kernel.graph.name}, {faults}: {ends:,} ends, {worlds:,} worlds{'' if whole else ', in part'}"
 

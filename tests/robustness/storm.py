@@ -1,7 +1,8 @@
 """A network of processes in a storm: nodes are killed (-9) and stopped, links are cut, and nothing may be lost.
 
 `python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200` is the long version. With `--disks 20`, disks are
-taken away from nodes, or replaced by old ones: what is then missing must be named. With `--liar`, a node lies.
+taken away from nodes, or replaced by old ones: what is then missing must be named. With `--liar`, a node lies; with
+`--remembers`, walks remember where they came from.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import tomlkit
 
 sys.path.append(str(Path(__file__).parents[1] / "peers"))  # where pytest does not do it
 from attackers import lies, sent
-from networks import MHLJ, assert_same, repeated, written
+from networks import MHLJ, REMEMBERS, assert_same, repeated, written
 
 import freewalk as fw
 from freewalk.errors import PeerError
@@ -427,9 +428,13 @@ if __name__ == "__main__":
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--pause", type=float, default=0.15)
     parser.add_argument("--sag", action="store_true")
+    parser.add_argument("--remembers", action="store_true")
     parser.add_argument("--liar", action="store_true")
     given = vars(parser.parse_args())
-    given["walk"] = SAG if given.pop("sag") else MHLJ
+    sag, remembers = given.pop("sag"), given.pop("remembers")
+    if remembers and given["disks"]:  # a simulation that is led remembers nothing after it was
+        parser.error("--remembers goes without --disks")
+    given["walk"] = SAG if sag else REMEMBERS if remembers else MHLJ
     home = Path(tempfile.mkdtemp())
     began = time.time()
     try:

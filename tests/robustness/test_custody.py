@@ -3,18 +3,23 @@
 import pytest
 from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from schedules import LARGER, PAIR, Faults, every, follow, happen, search, some
+from schedules import LARGER, PAIR, REMEMBERS, Faults, every, follow, happen, search, some
 from world import Violation, World
 
+from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Settings
 
 SMALLEST = [Faults(crash=1), Faults(deadline=1), Faults(die=1), Faults(drop=1, twice=1)]
 
 
-@pytest.mark.parametrize("faults", SMALLEST, ids=repr)
-def test_every_schedule_of_a_small_world(faults):
-    ends, _, whole = search(every(PAIR), faults, most=30_000)
+@pytest.mark.parametrize(
+    ("kernel", "steps", "faults"),
+    [(PAIR, 2, faults) for faults in SMALLEST] + [(REMEMBERS, 3, faults) for faults in SMALLEST],
+    ids=repr,
+)
+def test_every_schedule_of_a_small_world(kernel, steps, faults):
+    ends, _, whole = search(every(kernel, steps), faults, most=30_000)
     assert whole
     assert ends > 50
 
@@ -84,6 +89,40 @@ class KeepsOneVersion(Node):
         return custody._replace(versions=custody.versions[-1:])
 
 
+class ForgetsWhereItCameFrom(Node):
+    """Keeps that in memory only."""
+
+    def _save(self, key, custody):
+        super()._save(key, custody)
+        if custody.token is not None:
+            token = custody.token._replace(previous=-1)
+            self._actions[-1] = say.Save(key, custody._replace(token=token))
+
+
+class RemembersAfterADeparture(Node):
+    """Which no replay can know."""
+
+    def _note(self, key, kind, token, *more, **others):
+        if kind == "departure":
+            token = token._replace(previous=self.before)
+            self._save(key, self.custody[key]._replace(token=token))
+        super()._note(key, kind, token, *more, **others)
+
+    def _depart(self, key, why):
+        self.before = self.custody[key].token.previous
+        super()._depart(key, why)
+
+
+class ForgetsWhenItReissues(Node):
+    """A move that is made again then leads elsewhere, and no journal says so."""
+
+    def _reissue(self, key, proceed=True):
+        token = self.custody[key].token
+        if token is not None:
+            self.custody[key] = self.custody[key]._replace(token=token._replace(previous=-1))
+        super()._reissue(key, proceed)
+
+
 MISTAKES = [
     LetsGoEarly,
     TakesOldGenerations,
@@ -92,6 +131,9 @@ MISTAKES = [
     DepartsUnderTheSameGeneration,
     KeepsNoCopy,
     KeepsOneVersion,
+    ForgetsWhereItCameFrom,
+    RemembersAfterADeparture,
+    ForgetsWhenItReissues,
 ]
 
 

@@ -81,8 +81,14 @@ def _reasons(plan: Plan, label: str) -> Iterator[str]:
         yield f"has the exchange {type(exchange).__name__}, but peers never wait for each other's tokens; leave it out"
     if isinstance(plan.methods[label][0].tokens, str):
         yield 'has tokens = "nodes", expected a number: parked tokens need exchanges; write tokens = 1, or more'
-    if not kernel.is_local:
+    counting = kernel.memory is not None and kernel.memory.counts
+    if not kernel.is_local and not counting:
         yield f"{kernel.label} draws from all nodes, which no node can do; use a design that moves along edges"
+    if counting:
+        yield (
+            f"{kernel.label} counts how often a token was at each node, and such walks do not run between peers yet; "
+            "run it in the simulator; NonBacktracking runs between peers"
+        )
     if rule is None:
         yield "has no rule, expected one: peers learn"
     elif rule.runs_on is not None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, PrivateAttr
 
 from freewalk.checks import LARGEST, LAST_SEED, Checks
-from freewalk.designs.local import LocalKernel, LocalMove
+from freewalk.designs.local import LocalKernel, LocalMove, LocalRow
 from freewalk.errors import PeerError
 from freewalk.objectives.objective import Share
 from freewalk.peers.node import data
@@ -47,6 +47,7 @@ _A_NAME = "a name of up to 63 small letters, digits and hyphens, such as node-00
 _A_NODE = "the number of a node, from 0"
 _AN_ADDRESS = 'an address such as "127.0.0.1:7000" or "[::1]:7000"'
 _SECONDS = "a number of seconds > 0"
+_AROUND = "expected neighbours or the node itself as nodes, and as many ascending ends"
 
 
 class Address(NamedTuple):
@@ -89,6 +90,7 @@ Where = Annotated[str, Field(max_length=300), AfterValidator(lambda words: str(A
 Node = Annotated[Whole, Field(ge=0, lt=2**31)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Word = Annotated[str, Field(pattern=_WORD, max_length=18)]  # 64 bits, more than integers of TOML must support
 
 
@@ -139,6 +141,15 @@ class RowTable(SpecTable):
     ends: list[Word] = Field(min_length=1, description='words of 64 bits such as "0x7fffffffffffffff"')
 
 
+class RecallTable(RowTable):
+    """The outcomes of a step, for a walk that remembers where it came from."""
+
+    others: list[NotNegative] = Field(
+        min_length=1, description="numbers >= 0: for each node, the probability of the others"
+    )
+    recalls: Word = Field(description='a word such as "0xffffffffffffffff", below which words remember')
+
+
 class MoveTable(SpecTable):
     """The node's share of a move."""
 
@@ -155,6 +166,9 @@ class WalkTable(SpecTable):
     weight: Positive = Field(description="a number > 0: 1 / (n · target)")
     probabilities: list[Real] = Field(min_length=1, description="a list of probabilities, one per move")
     fade: Part | None = Field(None, description='a schedule such as { kind = "Inverse", initial = 1.0, scale = 100 }')
+    row: RecallTable | None = Field(
+        None, description="a table such as { nodes = [1, 2], ends = [...], others = [...] }"
+    )
     move: list[MoveTable] = Field(min_length=1, description="one or more tables [[walk.move]]")
 
 
@@ -324,6 +338,7 @@ class NodeConfig(SpecTable):
             moves=tuple(map(_move, walk.move)),
             probabilities=tuple(walk.probabilities),
             fade=None if walk.fade is None else catalogue.build("schedule", walk.fade, where, self._importer),
+            row=None if walk.row is None else _recall(walk.row),
         )
 
     @cached_property
@@ -359,6 +374,10 @@ def _row(table: RowTable) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     return np.array(table.nodes, dtype=np.int32), np.array(ends, dtype=np.uint64)
 
 
+def _recall(table: RecallTable) -> LocalRow:
+    return LocalRow(*_row(table), np.array(table.others, dtype=np.float64), np.uint64(int(table.recalls, 16)))
+
+
 # What is wrong with a configuration although each of its tables is fine.
 
 
@@ -386,6 +405,12 @@ def _wrong_moves(config: NodeConfig) -> Iterator[str]:
     around = {config.node.number, *(one.number for one in config.neighbour)}
     for place, move in enumerate(walk.move, start=1):
         yield from (f"[walk.move {place}]: {wrong}" for wrong in _wrong_move(move, around))
+    if (row := walk.row) is not None:
+        distinct = len(set(row.nodes)) == len(row.nodes) == len(row.others)
+        if not (_fits(row, around) and distinct and (len(row.nodes) == 1 or min(row.others) > 0)):
+            yield f"[walk.row]: {_AROUND}, each once, and as many others, above 0 unless there is only one node"
+        if walk.fade is not None or max(move.hops for move in walk.move) > 1:
+            yield "[walk.row]: expected moves of at most one hop and no fade: such a walk remembers one node"
 
 
 def _wrong_move(move: MoveTable, around: set[int]) -> Iterator[str]:
@@ -398,10 +423,13 @@ def _wrong_move(move: MoveTable, around: set[int]) -> Iterator[str]:
         yield f"hops = {move.hops}, but there is no [[neighbour]] to move to; add one"
     if rows is not None and len(rows) not in (1, move.hops):
         yield f"has {len(rows)} rows, expected one, or one for each of the {move.hops} hops"
-    for row in rows or ():
-        ends = [int(end, 16) for end in row.ends]
-        if len(ends) != len(row.nodes) or ends != sorted(ends) or not set(row.nodes) <= around:
-            yield "rows: expected neighbours or the node itself as nodes, and as many ascending ends"
+    if not all(_fits(row, around) for row in rows or ()):
+        yield f"rows: {_AROUND}"
+
+
+def _fits(row: RowTable, around: set[int]) -> bool:
+    ends = [int(end, 16) for end in row.ends]
+    return len(ends) == len(row.nodes) and ends == sorted(ends) and set(row.nodes) <= around
 
 
 def _wrong_security(config: NodeConfig) -> Iterator[str]:

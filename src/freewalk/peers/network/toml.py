@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import tomlkit
+from numpy.typing import NDArray
 
-from freewalk.designs.local import LocalKernel, LocalMove
+from freewalk.designs.local import LocalKernel, LocalMove, LocalRow
 from freewalk.errors import PeerError
 from freewalk.peers.network.config import NetworkTable, NodeConfig
 from freewalk.rules import Rule
@@ -31,6 +32,8 @@ _COMMENTS = {
     "walk.weight": "1 / (n · target), the factor of its gradients. The target depends on a sum over all nodes, the "
     "one\nnumber that no node knows by itself: `freewalk network init` computes it; if you write a configuration by "
     "hand,\nthe operator sets it.",
+    "walk.row": "A walk that remembers where it came from: how it goes on from here. Versions that know no such walk\n"
+    "refuse this file, since they would go elsewhere.",
     "walk.move": 'Words of 64 bits are written as "0x…": TOML\'s whole numbers are signed.',
     "run": "What all nodes agree on.",
     "times": "Seconds without a sign of life until a token is re-issued (lease), until an offer counts as refused "
@@ -42,15 +45,23 @@ _COMMENTS = {
 
 def walk_values(local: LocalKernel, n: int, fade: Mapping[str, Any] | None) -> dict[str, Any]:
     """A node's share of a kernel as the table [walk]; `fade` is its schedule as a table. None is not written."""
-    moves = [_move_values(move) for move in local.moves]
-    return {"n": n, "weight": local.weight, "probabilities": list(local.probabilities), "fade": fade, "move": moves}
+    moves, row = [_move_values(move) for move in local.moves], local.row and _recall_values(local.row)
+    own = {"n": n, "weight": local.weight, "probabilities": list(local.probabilities)}
+    return {**own, "fade": fade, "row": row, "move": moves}
+
+
+def _recall_values(row: LocalRow) -> dict[str, Any]:
+    recalls = f"{int(row.recalls):#018x}"
+    return {**_row_values(row.nodes, row.ends), "others": row.others.tolist(), "recalls": recalls}
+
+
+def _row_values(nodes: NDArray[np.int32], ends: NDArray[np.uint64]) -> dict[str, Any]:
+    return {"nodes": nodes.tolist(), "ends": [f"{end:#018x}" for end in ends.tolist()]}
 
 
 def _move_values(move: LocalMove) -> dict[str, Any]:
     ratios = None if move.neighbour_ratios is None else move.neighbour_ratios.tolist()
-    rows = move.rows and [
-        {"nodes": nodes.tolist(), "ends": [f"{end:#018x}" for end in ends.tolist()]} for nodes, ends in move.rows
-    ]
+    rows = move.rows and [_row_values(*row) for row in move.rows]
     return {"hops": move.hops, "ratio": move.ratio, "neighbour_ratios": ratios, "rows": rows}
 
 

@@ -137,7 +137,7 @@ class Service:
         self._do(actions)
         if new and message.key in custody:
             self._learnt[message.key] = sender
-        if full or (not actions and not self.node.believes(message)):
+        if full or (not actions and not self.node.believes(sender, message)):
             self.refused += 1
             words = "refused what node %d sent: a %s that is not true, or not signed as it must be, or a walk too many"
             self._complaints.about(f"node {sender}", words, sender, type(message).__name__)

@@ -88,6 +88,8 @@ class Node:
         self.me, self.mover = local.node, Mover(local, settings.seed)
         self.longest = max((move.hops for move in local.moves), default=0)  # hops of a move
         self.neighbours = tuple(int(node) for node in local.neighbours)
+        #: The neighbours that tokens come from: a walk that remembers must find the way back in its row.
+        self.sources = frozenset(self.neighbours if local.row is None else local.row.nodes.tolist())
         self.custody: dict[Key, Custody] = dict(custody or {})  # durable, as is the next; all else is lost in a crash
         self.forgotten = set(forgotten)  # runs
         self.down: set[int] = set()  # neighbours that have not been reached for a while
@@ -120,14 +122,16 @@ class Node:
         """The actions that follow from an event, in order; a kind `X` of event or message is handled by `_on_x`."""
         if not isinstance(event, say.Packet):
             getattr(self, f"_on_{type(event).__name__.lower()}")(event)
-        elif event.sender in self.neighbours and self.believes(event.message):
+        elif event.sender in self.neighbours and self.believes(*event):
             getattr(self, f"_on_{type(event.message).__name__.lower()}")(event.sender, event.message)
         return self._taken()
 
-    def believes(self, message: Message) -> bool:
+    def believes(self, sender: int, message: Message) -> bool:
         """Whether a message of a neighbour can be true, and comes with the warrant that it needs."""
         key = message.key
         if key.run in self.forgotten or not say.plausible(message, self.settings, self.longest):
+            return False
+        if isinstance(message, (say.Offer, say.Coming, say.Transfer)) and sender not in self.sources:
             return False
         if not isinstance(message, (say.Transfer, say.Known, say.Last)):
             return True
@@ -335,7 +339,7 @@ class Node:
     def _move(self, key: Key, token: Token) -> None:
         """Choose or continue the move of a token; if its end decides, ask it first."""
         step, hop = token.point.step - 1, token.point.hop
-        decision = self.mover.decision(key.walk, step) if hop == 0 else "go"
+        decision = self.mover.decision(key.walk, step, token.previous) if hop == 0 else "go"
         if decision == "ask":
             there, _ = self.mover.onward(key.walk, step, 0)
             self._enter(key, Stage("probing", self.me if there is None else there, token.point), self.settings.patience)
@@ -344,7 +348,7 @@ class Node:
             else:
                 self._repeat(key)
         elif decision == "stay":
-            self._arrive(key, token)
+            self._arrive(key, token._replace(previous=self._trace(self.me)))
         else:
             self._carry(key, token)
 
@@ -352,6 +356,10 @@ class Node:
         """The move ends here."""
         self.custody[key] = self.custody[key]._replace(token=token._replace(due=True), seen=token.point)
         self._proceed(key)
+
+    def _trace(self, node: int) -> int:
+        """What a token remembers of a move that began at a node."""
+        return -1 if self.local.row is None else node
 
     # probing: a jump that must be accepted at its end is preceded by a probe.
 
@@ -407,7 +415,7 @@ class Node:
 
     def _carry(self, key: Key, token: Token) -> None:
         """Hand a token on to the next node of its move, or end the move here."""
-        there, hop = self.mover.onward(key.walk, token.point.step - 1, token.point.hop)
+        there, hop = self.mover.onward(key.walk, token.point.step - 1, token.point.hop, token.previous)
         point = token.point._replace(hop=hop)
         if there is None:
             self._arrive(key, token._replace(point=point))
@@ -426,7 +434,7 @@ class Node:
 
     def _announce(self, key: Key, token: Token) -> None:
         """An update begins: offer the token to its next node, which may make its own offer ahead."""
-        there, point = self._onward(key, token.point)
+        there, point = self._onward(key, token.point, token.previous)
         if there is not None:
             durable = self._own(key)
             self._offer_ahead(key, there, point, durable)
@@ -440,14 +448,14 @@ class Node:
         there, hop = self.mover.onward(key.walk, point.step - 1, point.hop)
         onward = point._replace(hop=hop)
         if there is None:
-            there, onward = self._onward(key, onward)
+            there, onward = self._onward(key, onward, sender)  # a walk that remembers makes one hop from there
         if there is not None:
             self._offer_ahead(key, there, onward)
 
-    def _onward(self, key: Key, point: Position) -> tuple[int | None, Position]:
+    def _onward(self, key: Key, point: Position, previous: int = -1) -> tuple[int | None, Position]:
         """The next node of a token after an update here, if known, and the point of the hand-over."""
-        if point.step < self.settings.steps and self.mover.decision(key.walk, point.step) == "go":
-            there, hop = self.mover.onward(key.walk, point.step, 0)
+        if point.step < self.settings.steps and self.mover.decision(key.walk, point.step, previous) == "go":
+            there, hop = self.mover.onward(key.walk, point.step, 0, previous)
             return there, Position(point.generation, point.step + 1, hop)
         return None, point
 
@@ -494,13 +502,17 @@ class Node:
             self._reissue(key)
 
     def _depart(self, key: Key, why: str) -> None:
-        """End the move here instead of at its drawn end: a departure from the path of a simulation."""
+        """End the move here instead of at its drawn end: a departure from the path of a simulation.
+
+        The next move then goes without memory. A re-issue repeats a move with what its token remembered, so that a path
+        follows from the seed and the departures alone.
+        """
         if key in self.uncertain:  # it may have moved on from this very point, so what follows needs a new generation
             self._reissue(key, proceed=False)
         custody = self.custody[key]
         if custody.held is None or self.stages[key].name == "failed":
             return
-        token = custody.held._replace(due=True)
+        token = custody.held._replace(due=True, previous=-1)
         self._save(key, custody._replace(token=token))
         self._note(key, "departure", token, why)
         self._proceed(key)
@@ -513,7 +525,7 @@ class Node:
         if self.stages.get(key) != sent:
             self._enter(key, sent, self.settings.lease)
             self._set(key, "retry", self.settings.retry)
-        handed = token._replace(point=point, messages=token.messages + 1)
+        handed = token._replace(point=point, messages=token.messages + 1, previous=-1)
         warrant = self.custody[key].warrant
         self._send(there, say.Transfer(key, handed, key in self.uncertain, warrant), durable=True)
         self.uncertain.add(key)
@@ -527,7 +539,8 @@ class Node:
         if verdict == "new":
             self._learn(key, token.point.generation, warrant)
             custody = self._let_go(key, self.custody[key])
-            source, token = Loan(sender, token.point, token.payload.digest), token._replace(due=False)
+            source = Loan(sender, token.point, token.payload.digest)
+            token = token._replace(due=False, previous=self._trace(sender))
             self._save(key, custody._replace(seen=token.point, token=token, source=source, arrived=token.point))
             self._set(key, "renew", self.settings.lease / _RENEWALS)
             if again:

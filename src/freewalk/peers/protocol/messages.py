@@ -307,5 +307,6 @@ def _bearable(token: Token, settings: Settings, longest: int) -> bool:
     _, step, hop = token.point
     stored = settings.stores or not token.kept
     kept = stored and all(node < settings.nodes and at <= step for node, at in token.kept)
+    kept &= token.previous < 0  # it comes from who sends it, whatever that node says
     sent = settings.possible(token.origin) and max(token.messages, token.probes) <= SENT * step + hop
     return kept and sent and all(settings.reachable(point, longest) for point in token.lineage)

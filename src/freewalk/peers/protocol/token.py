@@ -58,6 +58,9 @@ class Token(NamedTuple):
     began: float = 0.0
     #: The node that sent it, and where that node's journal ended: what was written before cannot be changed unnoticed.
     witness: bytes = b""
+    #: For a walk that remembers: where its last move began, which is here if it stayed; -1 if the next move remembers
+    #: nothing, as the first, and that after a departure. It is not sent: a token comes from who sends it.
+    previous: int = -1
 
     def descends(self, point: Position) -> bool:
         """Whether a point lies in the past of this token; if not, a re-issue has discarded it."""
@@ -165,8 +168,10 @@ class Mover(NamedTuple):
         """The number of hops of the move of a step, the same at every node."""
         return self.local.moves[_chosen(self, walk, step)[0]].hops
 
-    def decision(self, walk: int, step: int) -> Literal["go", "stay", "ask"]:
+    def decision(self, walk: int, step: int, previous: int = -1) -> Literal["go", "stay", "ask"]:
         """The decision of the node where a move starts: a longer move may have to be accepted at its end."""
+        if self.local.row is not None:
+            return "stay" if _remembering(self, walk, step, previous) == self.local.node else "go"
         move, offset, width = _chosen(self, walk, step)
         share = self.local.moves[move]
         if share.ratio is None or share.hops == 0:
@@ -179,11 +184,14 @@ class Mover(NamedTuple):
         ratio = share.neighbour_ratios[np.searchsorted(self.local.neighbours, there)]
         return "go" if rng.accepts(offset, width, share.ratio, ratio) else "stay"
 
-    def onward(self, walk: int, step: int, hop: int) -> tuple[int | None, int]:
+    def onward(self, walk: int, step: int, hop: int, previous: int = -1) -> tuple[int | None, int]:
         """The next node of a move and the hop that leads there; None if the move ends here.
 
-        A matrix may keep a token where it is for a hop.
+        A matrix may keep a token where it is for a hop. A walk that remembers makes single hops.
         """
+        if self.local.row is not None:
+            there = self.local.node if hop else _remembering(self, walk, step, previous)
+            return (None, hop) if there == self.local.node else (there, 1)
         hops = self.hops(walk, step)
         while hop < hops:
             there, hop = self._hop(walk, step, hop), hop + 1
@@ -207,6 +215,13 @@ class Mover(NamedTuple):
 @lru_cache(_KEPT)
 def _chosen(mover: Mover, walk: int, step: int) -> tuple[int, np.uint64, float]:
     return mover.local.choose(step, _word(mover.seed, walk, step, 0))
+
+
+@lru_cache(_KEPT)
+def _remembering(mover: Mover, walk: int, step: int, previous: int) -> int:
+    """The next node of a token that came from `previous`, or from nowhere that it knows (-1)."""
+    assert mover.local.row is not None
+    return mover.local.row.step(previous, *_words(mover.seed, walk, step, 0))
 
 
 def _word(seed: int, walk: int, step: int, index: int) -> np.uint64:

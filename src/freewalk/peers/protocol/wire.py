@@ -282,6 +282,7 @@ _FORMS = {name: form._replace(is_message=True) for name, form in _MESSAGES.items
     "trail": _TRAIL,
     "reason": _CUT,
     "model": _MODEL,
+    "previous": _Form(lambda node: node + 1, lambda number: number - 1, _LARGEST.__ge__),  # missing: not known
     **dict.fromkeys(("messages", "probes", "peer", "visits"), _COUNT),
     **dict.fromkeys(("accepted", "again", "due", "diverged", "collected"), _FLAG),
 }

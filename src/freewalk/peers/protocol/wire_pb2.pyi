@@ -51,7 +51,7 @@ class Payload(_message.Message):
     def __init__(self, data: _Optional[bytes] = ..., reference: _Optional[_Union[Reference, _Mapping]] = ...) -> None: ...
 
 class Token(_message.Message):
-    __slots__ = ("point", "payload", "due", "origin", "numbers", "issuers", "steps", "hops", "messages", "probes", "diverged", "kept_nodes", "kept_steps", "began", "witness")
+    __slots__ = ("point", "payload", "due", "origin", "numbers", "issuers", "steps", "hops", "messages", "probes", "diverged", "kept_nodes", "kept_steps", "began", "witness", "previous")
     POINT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class Token(_message.Message):
     KEPT_STEPS_FIELD_NUMBER: _ClassVar[int]
     BEGAN_FIELD_NUMBER: _ClassVar[int]
     WITNESS_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     point: Point
     payload: Payload
     due: bool
@@ -82,7 +83,8 @@ class Token(_message.Message):
     kept_steps: _containers.RepeatedScalarFieldContainer[int]
     began: float
     witness: bytes
-    def __init__(self, point: _Optional[_Union[Point, _Mapping]] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., due: bool = ..., origin: _Optional[_Union[Generation, _Mapping]] = ..., numbers: _Optional[_Iterable[int]] = ..., issuers: _Optional[_Iterable[int]] = ..., steps: _Optional[_Iterable[int]] = ..., hops: _Optional[_Iterable[int]] = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., diverged: bool = ..., kept_nodes: _Optional[_Iterable[int]] = ..., kept_steps: _Optional[_Iterable[int]] = ..., began: _Optional[float] = ..., witness: _Optional[bytes] = ...) -> None: ...
+    previous: int
+    def __init__(self, point: _Optional[_Union[Point, _Mapping]] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., due: bool = ..., origin: _Optional[_Union[Generation, _Mapping]] = ..., numbers: _Optional[_Iterable[int]] = ..., issuers: _Optional[_Iterable[int]] = ..., steps: _Optional[_Iterable[int]] = ..., hops: _Optional[_Iterable[int]] = ..., messages: _Optional[int] = ..., probes: _Optional[int] = ..., diverged: bool = ..., kept_nodes: _Optional[_Iterable[int]] = ..., kept_steps: _Optional[_Iterable[int]] = ..., began: _Optional[float] = ..., witness: _Optional[bytes] = ..., previous: _Optional[int] = ...) -> None: ...
 
 class Warrant(_message.Message):
     __slots__ = ("permit", "proof")
