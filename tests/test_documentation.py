@@ -126,7 +126,7 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
 
 def test_what_rules_and_moves_cannot_do_has_a_place() -> None:
     assert "What a rule cannot do" in headings(DOCS / "explanation" / "rules.md")
-    assert "Designs have no memory" in headings(DOCS / "how-to" / "which-design.md")
+    assert "Designs with a memory" in headings(DOCS / "how-to" / "which-design.md")
 
 
 TITLE = "the entrapment problem in random walk decentralized learning"
