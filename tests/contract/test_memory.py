@@ -4,7 +4,7 @@ import signal
 
 import numpy as np
 import pytest
-from catalogue import COMPILED, GRAPHS, importance_of
+from catalogue import COMPILED, GRAPHS, advance, begin, importance_of, job_of
 
 import freewalk as fw
 from freewalk.designs import HistoryDriven, Metropolis, NonBacktracking, SelfRepellent, SimpleWalk
@@ -42,6 +42,24 @@ def test_phases_keep_counters_and_forget_the_last_node(runtime):
     for tokens in (1, 3):
         runs = [fw.learn(PROBLEM, phases, tokens=tokens, runtime=one, **RUN) for one in (runtime, Reference())]
         same(*runs)
+
+
+@pytest.mark.parametrize("between", [None, SimpleWalk()])
+def test_counters_follow_their_recursion(between):
+    """x ← x + γ (δ − x), also where the fading changes, or visits go uncounted for a while."""
+    first, second = SelfRepellent(SimpleWalk(), alpha=2, fading=0.6), HistoryDriven(SimpleWalk(), alpha=2, fading=0.9)
+    untils = {first: 30, **({between: 50} if between else {}), second: None}
+    phases = [fw.Phase(until, kernel_of(design)) for design, until in untils.items()]
+    engine = Reference().engine(job_of(None, phases))
+    state = begin(engine.job, 3, 80)
+    advance(engine, state, [17, 80], [])
+    for path, counters in zip(state.paths, np.abs(state.counters), strict=True):
+        shares = np.asarray(phases[0].kernel.target).copy()
+        for step, node in enumerate(path[:-1]):
+            if between is None or not 30 <= step < 50:
+                rate = (1 + step / GRAPH.n) ** -(0.6 if step < 30 else 0.9) / GRAPH.n
+                shares += rate * (np.eye(GRAPH.n)[node] - shares)
+        np.testing.assert_allclose(counters / counters.sum(), shares, rtol=1e-12)
 
 
 def test_the_first_step_of_a_phase_does_not_remember():

@@ -86,6 +86,10 @@ class VisitCounts(Memory):
         """What visits at steps start..stop-1 of one epoch add, divided by 2^256 for each epoch before."""
         return _gains(n, self.fading).between(start, stop)
 
+    def total(self, n: int, step: int) -> float:
+        """What all counters add up to before a step, divided as the gains are."""
+        return _gains(n, self.fading).total(step)
+
     def epoch(self, n: int, step: int) -> int:
         """The epoch of a step."""
         return _gains(n, self.fading).epoch(step)
@@ -119,6 +123,10 @@ class _Gains:
         gains = shares * np.exp2(logs - EPOCH * self.epoch(start))
         first = start % _BLOCK
         return np.ascontiguousarray(gains[first : first + max(stop - start, 1)])
+
+    def total(self, step: int) -> float:
+        before = float(self.block((step - 1) // _BLOCK)[1][(step - 1) % _BLOCK]) if step > 0 else 0.0
+        return float(np.exp2(before - EPOCH * self.epoch(step)))
 
     def epoch(self, step: int) -> int:
         return int(self.block(step // _BLOCK)[1][step % _BLOCK] // EPOCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from freewalk.blocks import add_counts, copy_of_counts, no_counts
 from freewalk.checks import Checks, Ints
 from freewalk.designs.kernel import Kernel
-from freewalk.designs.memory import EPOCH, LEAST
+from freewalk.designs.memory import EPOCH, LEAST, VisitCounts
 from freewalk.errors import RecordError
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Passage, Phase, phase_at
@@ -204,10 +205,22 @@ class State:
     def recall(self, job: Job) -> None:
         """Begin a phase: where tokens came from is forgotten; counters are kept, or begin at the target."""
         self.previous[:] = -1
-        phase = phase_at(job.phases, self.step).phase
-        if _counts(phase) and not self.counters.shape[1]:
-            self.counters = np.tile(-np.asarray(phase.kernel.target), (self.rows, 1))
-            self.counted_from = self.step
+        place = job.phases.index(phase_at(job.phases, self.step).phase)
+        memory, target = job.phases[place].kernel.memory, np.asarray(job.phases[place].kernel.target)
+        if not isinstance(memory, VisitCounts):
+            return
+        if not self.counters.shape[1]:
+            self.counters, self.counted_from = np.tile(-target, (self.rows, 1)), self.step
+            return
+        before = job.phases[place - 1].kernel.memory if place else memory
+        if (
+            not isinstance(before, VisitCounts) or before.fading != memory.fading
+        ):  # visits grew otherwise, or not at all
+            now = self.step - self.counted_from
+            total, self.epoch = memory.total(target.size, now), memory.epoch(target.size, now)
+            for counters in self.counters:
+                counters *= total / math.fsum(np.abs(counters))  # rounded once, so the same on every machine
+            self.begin_epoch(self.epoch)
 
     def begin_epoch(self, epoch: int) -> None:
         """Divide the counters, which have grown large."""
@@ -349,7 +362,7 @@ class State:
 
 def _counts(phase: Phase) -> bool:
     """Whether tokens count their visits in a phase."""
-    return phase.kernel.memory is not None and phase.kernel.memory.counts
+    return isinstance(phase.kernel.memory, VisitCounts)
 
 
 _BY_ROW = ("nodes", "models", "messages", "probes", "seen", "previous", "counters", "known", "freight")
