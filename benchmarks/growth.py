@@ -3,9 +3,9 @@
 Nanoseconds per update per core against nodes, coordinates, degree, walks, samples per node and checkpoints,
 each beside the least that a simple model of the machine allows (`limit_of`, from what `limits.py` measures in the same
 run). Measured through the public API: MHLJ (.1, .5, 3), ten checkpoints, one thread, unless a point says otherwise. All
-points take turns and each figure is the best of several. What is done once per run (laying out the data, compiling)
-does not count: time runs from an early call of `progress` to the last one. Writes growth.json, which
-docs/images/performance.py draws.
+points take turns and each figure is the best of several, in processor time, since others may use the machine. What is
+done once per run (laying out the data, compiling) does not count: time runs from an early call of `progress` to the
+last one. Writes growth.json, which docs/images/performance.py draws.
 """
 
 import argparse
@@ -32,10 +32,11 @@ LARGEST = 10**7
 
 # Instructions, counted in the assembly that numba writes for a processor with AVX-512 (`inspect_asm` of the functions
 # in the compiled modules, after a first run with an empty FREEWALK_CACHE).
-DRAWS = 74 / 8  # the loop of `draw_block`: 74 for eight pairs of words
-SIFTED = 45 / 8  # its second loop, which collects the steps that need more words: 45 for eight lanes
-NEAR = 56  # `walk_block`, a near move
-FAR = 0.043 * 120  # the same, a longer one, which 4.3 % of the steps are
+DRAWS = 62 / 8  # the loop of `draw_block`: 62 for eight pairs of words
+SIFTED = 42 / 8  # the loop that lists the steps that need more words: 42 for eight lanes
+NEAR = 63 / 4 + 59 / 8 + 16 / 8  # `walk_block`: its lanes draw an edge (63 for four), read it, and take it or stay
+FAR = 0.043 * 140  # a longer move, which 4.3 % of the steps are
+COUNTED = 24 / 8  # a visit, in `walk_stretch`
 LEARN_SHORT = 28  # `learn_block` up to 32 coordinates, beside those a vector: 42 in all at d = 10
 LEARN_LONG = 111  # the same beyond
 LEARN_ALL = 100  # a whole batch: around the loop over the samples
@@ -43,10 +44,7 @@ SAMPLE = 12  # and in it, a sample
 DRAW_ONE = 150 + 47  # a word that is drawn alone for a local sample, and what surrounds the call
 DOT, STEP = 3, 5  # a vector of 32 bytes in the product, a vector of 64 bytes in the update
 
-GROUP, SLAB = (
-    16,
-    1024,
-)  # walks that take turns, and the steps for which they do (runtimes/cpu/)
+TEAM, GROUP, SLAB = 128, 16, 512  # walks that move together, walks that learn together, and for how many steps
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Measured:
     """A point, its times, and the parts of its limit."""
 
     point: Point
-    nanoseconds: list[float] = field(default_factory=list)  # an update and core
+    nanoseconds: list[float] = field(default_factory=list)  # of a processor, an update
     ready: list[float] = field(default_factory=list)  # seconds until the first step is done
 
     def run(self) -> None:
@@ -158,11 +156,17 @@ def kernel_of(kind: str, n: int, degree: int, dim: int, samples: int, loss: str)
 
 
 def run(point: Point) -> tuple[float, float]:
-    """Nanoseconds per update per core, and seconds until the first step was done."""
+    """Nanoseconds of a processor per update, and seconds until the first step was done."""
     problem = problem_of(point.n, point.dim, point.samples, point.loss)
     kernel = kernel_of(point.kind, point.n, point.degree, point.dim, point.samples, point.loss)
     calls: list[tuple[int, float]] = []
+    ready: list[float] = []
     began = time.perf_counter()
+
+    def look(step: int, steps: int) -> None:
+        calls.append((step, time.process_time()))
+        ready.append(time.perf_counter() - began)
+
     fw.learn(
         problem,
         kernel,
@@ -173,13 +177,13 @@ def run(point: Point) -> tuple[float, float]:
         seed=7,
         precision=point.precision,
         runtime=fw.runtimes.CPU(threads=point.threads),
-        progress=lambda step, steps: calls.append((step, time.perf_counter())),
+        progress=look,
     )
     if point.checkpoints == 1 and len(calls) > 2:  # the measurement at the last step is not to count, nor its chunk
         calls.pop()
     early = next((call for call in calls[:-1] if call[0] >= point.steps // 50), calls[0])
     updates = (calls[-1][0] - early[0]) * point.walks
-    return (calls[-1][1] - early[1]) * point.threads / updates * 1e9, calls[0][1] - began
+    return (calls[-1][1] - early[1]) / updates * 1e9, ready[0]
 
 
 # The model.
@@ -193,19 +197,16 @@ def lines_of(places: np.ndarray, size: int) -> float:
 
 
 @cache
-def probe(kind: str, n: int, degree: int, dim: int, samples: int, loss: str) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes, and the counts of visits, that a group of walks touches in a slab: from a run."""
+def probe(kind: str, n: int, degree: int, dim: int, samples: int, loss: str, walks: int) -> np.ndarray:
+    """The nodes that some walks touch in a slab: from a run."""
     kernel = kernel_of(kind, n, degree, dim, samples, loss)
-    record = fw.walk(kernel, steps=SLAB, walks=GROUP, every=SLAB, seed=7, runtime=fw.runtimes.CPU(threads=1))
-    visits = record.data.visits.values
-    counts = np.flatnonzero(visits.ravel())
-    return np.unique(counts % n), counts
+    record = fw.walk(kernel, steps=SLAB, walks=walks, every=SLAB, seed=7, runtime=fw.runtimes.CPU(threads=1))
+    return np.unique(np.flatnonzero(record.data.visits.values.ravel()) % n)
 
 
 def touched(point: Point) -> float:
     """How many nodes a walk touches in a slab."""
-    nodes, _ = probe(point.kind, point.n, point.degree, point.dim, point.samples, point.loss)
-    return nodes.size / GROUP
+    return probe(point.kind, point.n, point.degree, point.dim, point.samples, point.loss, GROUP).size / GROUP
 
 
 def by_size(curve: dict[Any, float], size: float) -> float:
@@ -221,9 +222,9 @@ def limit_of(point: Point, found: dict[str, Any]) -> dict[str, Any]:
     issue rate, multiply-adds against their peak, bytes and lines against the memory that they lie in.
     """
     size = np.dtype(point.precision).itemsize
-    nodes, counts = probe(point.kind, point.n, point.degree, point.dim, point.samples, point.loss)
+    where = point.kind, point.n, point.degree, point.dim, point.samples, point.loss
+    team, nodes = probe(*where, min(TEAM, point.walks)), probe(*where, min(GROUP, point.walks))
     group = min(GROUP, point.walks)
-    visits = SLAB * GROUP
     rows = 1 if point.sampled else point.samples  # that one update reads
     row, width = point.dim * size, point.samples * point.dim * size
     edges = point.n * point.degree
@@ -237,18 +238,20 @@ def limit_of(point: Point, found: dict[str, Any]) -> dict[str, Any]:
     def update(of: float) -> float:
         return by_size(found["update"], of)
 
-    # Walking: a span, a limit, a tail and a count of visits. Lines that the group has not touched in this slab come
-    # from where the whole tables lie, the others from where those of the slab do.
-    touched_edges = nodes.size * point.degree * 12 / limits.LINE
-    drawn = touched_edges * (1 - np.exp(-2 * visits / touched_edges))
-    walked = lines_of(nodes, 8) + lines_of(counts, 8) + drawn
-    tables = point.n * (8 + 8 + 8 + point.samples * size + width) + edges * 12
-    new = min(4.0, walked / visits)
-    walk_memory = new * line(tables) + (4 - new) * line(walked * limits.LINE)
-    walk_issue = (DRAWS + SIFTED + NEAR + FAR) / found["issue"]
+    # Walking: a span, an edge with its limit, and a count of visits. Lines that the team has not touched in this slab
+    # come from where the whole tables lie, the others from where those of the slab do.
+    visits = SLAB * min(TEAM, point.walks)
+    touched_edges = team.size * point.degree * 8 / limits.LINE
+    drawn = touched_edges * (1 - np.exp(-visits / touched_edges))
+    walked = lines_of(team, 8) + lines_of(team, 2) + drawn
+    tables = point.n * (8 + 8 + 2 + point.samples * size + width) + edges * 8
+    new = min(3.0, walked / visits)
+    walk_memory = new * line(tables) + (3 - new) * line(walked * limits.LINE)
+    walk_issue = (DRAWS + SIFTED + NEAR + FAR + COUNTED) / found["issue"]
 
     # Learning: weight and target; each row from memory once and from the first cache a second time, the model twice,
     # once to be changed.
+    visits = SLAB * group
     small = lines_of(nodes, 8) + lines_of(nodes, point.samples * size)
     new = min(2.0, small / visits)
     learn_memory = new * line(tables) + (2 - new) * line(small * limits.LINE)
@@ -329,7 +332,8 @@ def largest(kind: str, rounds: int) -> None:
     for _ in range(rounds):
         large.run()
         small.run()
-    probe(kind, LARGEST, degree, 10, 1, "least squares")
+    for walks in (TEAM, GROUP):
+        probe(kind, LARGEST, degree, 10, 1, "least squares", walks)
     found = json.loads(sys.stdin.read())
     row = large.row(found)
     row |= {"peaks": stages, "peak": stages["learned"], "beside 1000": min(small.nanoseconds), "first ready": first}
