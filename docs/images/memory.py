@@ -1,6 +1,6 @@
 """Measure, draw and tabulate what docs/explanation/walks-that-remember.md says about walks with a memory.
 
-python docs/images/memory.py                # every case, HOURS on two cores; a second call goes on where this one ended
+python docs/images/memory.py                # every case, 2½ hours on two cores; a second call goes on where it ended
 python docs/images/memory.py --minutes 30   # as many cases as fit
 python docs/images/memory.py --quick        # four cases, about a minute; printed, not kept
 python docs/images/memory.py --curves       # only the curves of the picture, half a minute
@@ -31,7 +31,7 @@ from freewalk.report.figures import COLOURS, DOTTED, STYLE, new_figure, save
 
 HERE = Path(__file__).parent / "memory"
 PAGE = Path(__file__).parents[1] / "explanation" / "walks-that-remember.md"
-CASES, SUMMARY, CURVES = HERE / "cases.jsonl", HERE / "summary.json", HERE / "curves.json"
+CASES, CURVES = HERE / "cases.jsonl", HERE / "curves.json"
 SEEDS = range(1001, 1021)
 N, DIM, WALKS = 1000, 10, 40
 GOALS = (0.01, 0.001)  # of the initial loss above the optimum
@@ -429,8 +429,9 @@ def conditions_table(rows: list[dict[str, Any]]) -> str:
 
 
 def counts_table(rows: list[dict[str, Any]]) -> str:
-    """Medians of updates and messages; a goal that was not reached counts as beyond all others."""
+    """Medians of updates and messages for the plainest data; a goal that was not reached is beyond all others."""
     labels = (UNIFORM, RIVAL, BACK, REPELLENT, PLAIN, DRIVEN)
+    rows = [row for row in rows if row["loss"] == "least squares" and row["shift"] == 0]
     body = []
     for graph in GRAPHS:
         here = [row for row in rows if row["graph"] == graph]
@@ -439,11 +440,8 @@ def counts_table(rows: list[dict[str, Any]]) -> str:
             for label in labels:
                 values = [sorted(count(row, label, goal, axis) for row in here) for axis in EXPECTED]
                 typical = [several[len(several) // 2] for several in values if several]
-                line.append(
-                    " / ".join(
-                        f"{value:,.0f}" if np.isfinite(value) else "not reached" for value in dict.fromkeys(typical)
-                    )
-                )
+                reached = all(np.isfinite(typical))
+                line.append(" / ".join(f"{value:,.0f}" for value in typical) if reached else "not reached")
             body.append(line)
     return table(["graph", "goal", *(f"{label}: updates / messages" for label in labels)], body)
 
@@ -494,8 +492,9 @@ def result(rows: list[dict[str, Any]]) -> str:
         )
     soon, later = quick_and_slow(rows)
     lines.append(
-        f"It loses where jumps are quick: in the {len(soon)} cases in which the best MHLJ is at 1 % within {QUICK} "
-        f"updates it takes {shown(middle(soon))} times as many, in the {len(later)} others {shown(middle(later))} times."
+        f"It loses where jumps are quick: in the {len(soon)} cases in which the best MHLJ is at 1 % within "
+        f"{QUICK} updates it takes {shown(middle(soon))} times as many, "
+        f"in the {len(later)} others {shown(middle(later))} times."
     )
     return f"**In {len(rows):,} cases on {len(GRAPHS)} graphs** ([the study](#the-study)):\n\n- " + "\n- ".join(lines)
 
@@ -506,31 +505,6 @@ def quick_and_slow(rows: list[dict[str, Any]]) -> tuple[list[Ratio], ...]:
     quick = [count(row, RIVAL, goal, "updates") < QUICK for row in rows]
     parts = ([row for row, is_quick in zip(rows, quick) if is_quick is wanted] for wanted in (True, False))
     return tuple(ratios(part, REPELLENT, goal, "updates") for part in parts)
-
-
-def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the sentences of the pages say."""
-    found: dict[str, Any] = {
-        "cases": len(rows),
-        "combinations": len({tuple(row[name] for name in Case._fields[:-1]) for row in rows}),
-    }
-    found["seeds"] = sorted({row["seed"] for row in rows})
-    for goal in map(str, GOALS):
-        for label in DESIGNS:
-            each = {axis: ratios(rows, label, goal, axis) for axis in EXPECTED}
-            one = {
-                axis: [float(f"{middle(several).value:.2g}"), middle(several).bound]
-                for axis, several in each.items()
-                if several
-            }
-            found.setdefault(goal, {})[label] = {
-                **one,
-                "decided": len(each["updates"]),
-                "fewer": {axis: sum(ratio.value < 1 for ratio in several) for axis, several in each.items()},
-                "reached": sum(row[label][goal] is not None for row in rows),
-            }
-        found[goal][RIVAL] = {"reached": sum(row[RIVAL][goal] is not None for row in rows)}
-    return found
 
 
 # Picture
@@ -595,10 +569,8 @@ def draw_curves(rows: list[dict[str, Any]]) -> None:
 
 
 def draw() -> None:
-    """Tables, summary and picture."""
+    """Tables and picture."""
     rows = read()
-    lines = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in summary(rows).items())
-    SUMMARY.write_text(f"{{{lines}}}\n", encoding="utf-8")
     tables = {"graphs": graphs_table(rows), "designs": designs_table(rows), "conditions": conditions_table(rows)}
     tables |= {
         "result": result(rows),
