@@ -70,7 +70,7 @@ class Walkers(NamedTuple):
     path_of: Any  # the row in `paths`, or -1
     paths: Any
     previous: Any  # the node that a token came from, or -1
-    counters: Any  # by row and node: relative visits, negative before the first
+    counters: Any  # by row and node: weighted visits, negative before the first
     known: Any  # the nodes visited
     freight: Any  # bytes of counters sent
 
